@@ -1,0 +1,105 @@
+# `make help` lists the targets. Needs Python 3.11 or newer with pip, and make; the rest goes into .venv.
+.POSIX:
+.NOTPARALLEL:
+
+PYTHON = python3
+PIP_FLAGS =
+WORKERS = 2
+GAMES = 10000
+DEMO = runs/demo
+
+VENV = .venv
+PY = $(VENV)/bin/python
+STAMP = $(VENV)/installed.stamp
+INTEROP_STAMP = $(VENV)/installed-interop.stamp
+
+# Worked out anew for each command, since it depends on the sources and on numba's settings: see tests/_numba_cache.py.
+CACHE = NUMBA_CACHE_DIR="$$($(PY) tests/_numba_cache.py)"
+# One thread each for torch: the tests already run in $(WORKERS) processes.
+PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest
+PARALLEL = -n $(WORKERS) --dist worksteal
+
+DEMO_TRAIN = train.py --preset demo --out $(DEMO)
+DEMO_FIELD = evaluate.py ppo:$(DEMO) greedy random
+DEMO_RANDOM = $(DEMO_FIELD) --against random --out $(DEMO)/report
+DEMO_GREEDY = $(DEMO_FIELD) --against greedy-v1 --out $(DEMO)/report-vs-greedy
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+install: $(STAMP) ## set up .venv with everything that the gates need
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet $(PIP_FLAGS) -c constraints.txt -e ".[dev]"
+	touch $@
+
+$(INTEROP_STAMP): $(STAMP)
+	$(PY) -m pip install --quiet $(PIP_FLAGS) -c constraints.txt -e ".[dev,interop]"
+	touch $@
+
+# The gates
+
+test: lint types test-nojit test-bounds test-all wheel-test ## every gate, as CI runs it (within 15 minutes on two cores)
+	@echo "make test: all gates passed"
+
+test-fast: lint types warm ## lint, types and the tests not marked slow (under 90 s)
+	$(PYTEST) $(PARALLEL) -m "not slow and not interop"
+
+lint: $(STAMP) ## ruff: rules and format
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: $(STAMP) ## mypy --strict on dnfh_env and agents
+	$(PY) -m mypy --strict
+
+warm: $(STAMP) ## compile the kernels once, so that the test processes find them on disk
+	$(CACHE) $(PY) tests/smoke.py
+
+test-nojit: $(STAMP) ## the small suites as plain Python, with the JIT off
+	NUMBA_DISABLE_JIT=1 $(PYTEST) $(PARALLEL) -m "small and not interop"
+
+test-bounds: $(STAMP) ## the small suites compiled with bounds checks
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) $(PARALLEL) -m "small and not interop"
+
+test-all: warm ## all tests, with the notebooks on small budgets
+	DNFH_NOTEBOOK_BUDGET=small $(PYTEST) $(PARALLEL) -m "not interop" --durations=15
+
+wheel-test: $(STAMP) ## build the wheel, install it alone elsewhere, play a game with it
+	$(PY) tests/check_wheel.py
+
+# Heavier checks, run by hand
+
+mutants: $(STAMP) ## break the rules on purpose, one edit at a time, and see that a test fails each time
+	$(PY) tests/mutants.py
+
+interop: $(INTEROP_STAMP) ## compare the engine with OpenSpiel's hearts
+	$(PYTEST) -m interop
+
+differential: $(STAMP) ## compare the engine with the oracle over GAMES=10000 games
+	DNFH_DIFFERENTIAL_GAMES=$(GAMES) $(PYTEST) -s -o faulthandler_timeout=0 tests/test_differential.py
+
+notebooks: $(STAMP) ## run the notebooks with their full budgets
+	DNFH_NOTEBOOK_BUDGET=full $(PY) -m pytest tests/test_notebooks.py
+
+bench: $(INTEROP_STAMP) ## measure speed
+	$(CACHE) $(PY) benchmarks/run.py
+
+# Everyday
+
+demo: $(STAMP) ## train for about three minutes, evaluate, and say where the reports are
+	$(CACHE) $(PY) $(DEMO_TRAIN)
+	$(CACHE) $(PY) $(DEMO_RANDOM)
+	$(CACHE) $(PY) $(DEMO_GREEDY)
+	@echo "Reports: $(DEMO)/report and $(DEMO)/report-vs-greedy"
+
+format: $(STAMP) ## let ruff fix and format the code
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+clean: ## remove caches and build output (.venv, runs and results stay)
+	rm -rf build dist *.egg-info .numba_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find dnfh_env agents tests benchmarks notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help install test test-fast lint types warm test-nojit test-bounds test-all wheel-test mutants interop \
+	differential notebooks bench demo format clean

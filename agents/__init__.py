@@ -1,0 +1,1 @@
+"""Agents for Dirty Nasty Filthy Hearts, and what measures them. ``dnfh_env`` needs nothing from here."""

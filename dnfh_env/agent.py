@@ -1,0 +1,202 @@
+"""Agents: who decides, given what a seat knows. The protocol, the registry of names, and the random agent.
+
+An agent answers many views at once. It never sees a game, only `VIEW` records; its randomness comes from the seeds it
+is given, so that the same view and seed give the same action however many views are asked about together.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dnfh_env._bits import U1, indices, plain
+from dnfh_env.cards import names_in
+from dnfh_env.engine import random_action
+from dnfh_env.errors import AgentError
+from dnfh_env.notation import action_to_string, hand_to_string
+from dnfh_env.rules import Rules
+from dnfh_env.view import VIEW, table_cards
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Anything with this method is an agent."""
+
+    def act(self, views: NDArray[Any], rng: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Choose an action for each view.
+
+        Args:
+            views: `VIEW` records, shape ``(B,)``, of seats that are to move; ``views["legal"]`` has the legal actions
+                as masks, `legal_rows` unpacks them.
+            rng: ``uint64[B]``, a fresh seed for each decision: ``numpy.random.default_rng(rng[i])`` is all the
+                randomness that decision ``i`` may use.
+
+        Returns:
+            ``int64[B]``, actions 0 to 63, each legal in its view.
+        """
+        ...
+
+
+def legal_rows(masks: NDArray[np.uint64]) -> NDArray[np.int8]:
+    """Masks ``uint64[B]`` as ``int8[B, 64]``, 1 for each legal action."""
+    bytes_ = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8).reshape(len(masks), 8)
+    return np.unpackbits(bytes_, axis=1, bitorder="little").view(np.int8)
+
+
+def are_legal(masks: NDArray[np.uint64], actions: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each action, any whole number, lies in its mask: ``bool[B]``."""
+    inside = (actions >= 0) & (actions < 64)
+    found: NDArray[np.bool_] = inside & (masks >> np.where(inside, actions, 0).astype(np.uint64) & U1 == U1)
+    return found
+
+
+class RandomAgent:
+    """Uniformly random legal actions."""
+
+    def __init__(self, rules: Rules | None = None) -> None:
+        """Every agent is built with the rules it is to play; this one has no use for them."""
+
+    def act(self, views: NDArray[Any], rng: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """See `Agent.act`."""
+        actions = np.empty(len(views), np.int64)
+        _choose_randomly(plain(views["legal"]), plain(rng, np.uint64), actions)
+        return actions
+
+
+@njit(cache=True)
+def _choose_randomly(legal_sets: Any, keys: Any, actions: Any) -> None:
+    for i in range(legal_sets.shape[0]):
+        actions[i] = random_action(legal_sets[i], keys[i])
+
+
+REGISTRY: dict[str, str] = {
+    "random": "dnfh_env.agent:RandomAgent",
+    "greedy-v1": "agents.greedy:Greedy",
+    "greedy": "agents.greedy:Greedy",
+    "ppo": "agents.learned.policy:PPOAgent",
+}
+"""Agents by name as ``module:attr``, imported when asked for, so that nothing here needs the package ``agents``."""
+
+
+def register(name: str, target: str) -> None:
+    """Let ``make_agent(name)`` build ``target``, ``"module:attr"``: a callable that takes the rules and the options."""
+    if ":" in name or ":" not in target:
+        raise AgentError(f"register: expected a name without ':' and a target 'module:attr', got {name!r}, {target!r}")
+    REGISTRY[name] = target
+
+
+def make_agent(spec: str | Agent, rules: Rules | None = None) -> Agent:
+    """An agent from its name, for the given rules.
+
+    Args:
+        spec: a registered name (``"random"``), a name with options (``"pimc:worlds=64,seed=1"``), a name with a path
+            (``"ppo:runs/demo"``), ``"module:attr"`` for a class, factory or agent of your own, or an agent, which is
+            returned as it is. A class or factory is called with the rules, and options as keywords.
+        rules: the rules it is to play, `Rules()` if not given.
+
+    Raises `AgentError` for an unknown name, a module or attribute that is not there, or an object without ``act``.
+    """
+    if not isinstance(spec, str):
+        return _checked(spec, repr(spec))
+    rules = Rules() if rules is None else rules
+    name, _, rest = spec.partition(":")
+    if name in REGISTRY:
+        arguments, options = _options(rest)
+        return _build(REGISTRY[name], spec, rules, arguments, options)
+    if not rest:
+        raise AgentError(
+            f"unknown agent {spec!r}: known are {', '.join(sorted(REGISTRY))}, or 'module:attr' of your own"
+        )
+    return _build(spec, spec, rules, [], {})
+
+
+def _options(text: str) -> tuple[list[str], dict[str, Any]]:
+    """``"worlds=64,fast=true"`` as keywords; anything without ``=`` is one positional argument, such as a path."""
+    if not text:
+        return [], {}
+    if "=" not in text:
+        return [text], {}
+    pairs = [part.partition("=") for part in text.split(",")]
+    return [], {key.strip(): _value(value.strip()) for key, _, value in pairs}
+
+
+def _value(text: str) -> Any:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def _build(target: str, spec: str, rules: Rules, arguments: list[str], options: dict[str, Any]) -> Agent:
+    module_name, _, attribute = target.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise AgentError(f"agent {spec!r}: cannot import {attribute!r} from {module_name!r}: {error}") from error
+    if isinstance(found, type) or not hasattr(found, "act"):
+        found = _call(found, spec, rules, arguments, options)
+    return _checked(found, spec)
+
+
+def _call(factory: Callable[..., Any], spec: str, rules: Rules, arguments: list[str], options: dict[str, Any]) -> Any:
+    try:
+        return factory(*arguments, rules=rules, **options)
+    except TypeError as error:
+        raise AgentError(f"agent {spec!r}: it does not take these options: {error}") from error
+
+
+def _checked(agent: Any, spec: str) -> Agent:
+    if not callable(getattr(agent, "act", None)):
+        raise AgentError(f"agent {spec}: {type(agent).__name__} has no method act(views, rng)")
+    return agent  # type: ignore[no-any-return]
+
+
+def ask(agent: Agent, views: NDArray[Any], rng: NDArray[np.uint64], name: str = "agent") -> NDArray[np.int64]:
+    """The actions of ``agent`` for ``views``.
+
+    Raises `AgentError` with the agent's ``name`` if it raises anything, answers in another shape or type, or chooses
+    an illegal action, which is then shown with its view.
+    """
+    try:
+        answer = np.asarray(agent.act(views, rng))
+    except Exception as error:
+        asked = f"asked about {len(views)} views, the first: {_describe(views[0])}" if len(views) else "asked nothing"
+        raise AgentError(f"{name}: act raised {type(error).__name__}: {error} ({asked})") from error
+    if answer.shape != (len(views),) or not np.issubdtype(answer.dtype, np.integer):
+        raise AgentError(
+            f"{name}: act returned {answer.dtype}{list(answer.shape)}, expected whole numbers of shape [{len(views)}]"
+        )
+    actions = answer.astype(np.int64)
+    legal = are_legal(views["legal"], actions)
+    if not legal.all():
+        i = int(np.flatnonzero(~legal)[0])
+        raise AgentError(f"{name}: {_illegal(int(answer[i]), int(views['legal'][i]))} ({_describe(views[i])})")
+    return actions
+
+
+def _illegal(action: int, legal: int) -> str:
+    allowed = " ".join(map(action_to_string, indices(legal))) or "none, the seat is not to move"
+    shown = f"{action} ({action_to_string(action)})" if 0 <= action < 64 else str(action)
+    return f"action {shown} is illegal, allowed are: {allowed}"
+
+
+def _describe(view: Any) -> str:
+    """The place of a view in its deal, for messages."""
+    call = action_to_string(int(view["call"])) if view["call"] else "none yet"
+    trick = " ".join(names_in(int(table_cards(view)))) or "nothing"
+    return (
+        f"hand {hand_to_string(int(view['hand']))}, call {call}, {view['num_picks']} picks and "
+        f"{view['num_plays']} plays made, on the table {trick}"
+    )
+
+
+def empty_views(count: int) -> NDArray[Any]:
+    """A zeroed `VIEW` array, for buffers."""
+    return np.zeros(count, VIEW)

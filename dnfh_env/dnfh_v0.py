@@ -1,0 +1,391 @@
+"""PettingZoo: Dirty Nasty Filthy Hearts as an AEC environment. An episode is a game, a deal, or a table of many games.
+
+| | |
+|---|---|
+| Agents | ``player_0`` to ``player_3``, clockwise; further ones wait at a table |
+| Actions | ``Discrete(64)``: 0-51 play or pick a card, 52-61 the splits, 62 kitty, 63 hold |
+| Observations | ``{"observation": float32[960], "action_mask": int8[64]}``, of 0 and 1; 1792 features if ``"full"`` |
+| State | ``float32[2560]`` from the place of seat 0, nothing hidden |
+| Rewards | ``"win"``: share of the win minus 1/4; ``"points"``: mean of the card points minus one's own, by trick |
+| Ends | terminated by target or shot, or with the deal; truncated by ``max_deals``; a table after ``games`` games |
+
+A reward is paid to all seats at once and reaches each by ``last()`` at its next turn. The mask of a seat that is not to
+move is all zeros. Numbers such as R15 refer to ``docs/rules.md``.
+
+Version history: v0, the first.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict, get_args
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.utils import seeding
+from numba import njit
+from numpy.typing import NDArray
+from pettingzoo import AECEnv
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
+
+from dnfh_env._bits import bit
+from dnfh_env.agent import legal_rows
+from dnfh_env.cards import NUM_SEATS
+from dnfh_env.engine import (
+    GAME,
+    NEXT_GAME,
+    NO_SEAT,
+    NUM_ACTIONS,
+    OVER,
+    apply,
+    begin_deal,
+    deal_cards,
+    legal,
+    start_games,
+)
+from dnfh_env.errors import RulesError, shown
+from dnfh_env.notation import POSITION_OPTIONS, act, check_counter, set_options
+from dnfh_env.objective import REWARDS, Reward, illegal_reward, reward_of, rules_of, standing
+from dnfh_env.observation import LAYOUTS, STATE, Observation, check_observation, features, state_features
+from dnfh_env.render.text import table
+from dnfh_env.rules import Rules, compile_rules
+from dnfh_env.view import views_of
+
+Episode = Literal["game", "deal", "table"]
+Illegal = Literal["raise", "terminate"]
+RenderMode = Literal["human", "ansi"]
+
+TABLE_GAMES = 100
+"""Games of a table, unless said otherwise."""
+
+_ILLEGAL = -1
+_FINISHED = 4
+"""What `advance` answers, where it is not the seat to move."""
+
+
+class SeatObservation(TypedDict):
+    """What one agent sees."""
+
+    observation: NDArray[np.float32]
+    """Features of the layout, ``[bits]``, each 0 or 1."""
+    action_mask: NDArray[np.int8]
+    """``[64]``, 1 for each legal action; all zeros unless the agent is to move."""
+
+
+def env(*args: Any, **options: Any) -> OrderEnforcingWrapper:
+    """`raw_env` with the same arguments, in the wrapper that catches calls before ``reset``."""
+    return OrderEnforcingWrapper(raw_env(*args, **options))
+
+
+class raw_env(AECEnv[str, SeatObservation, int]):
+    """The environment itself, see the module for its data sheet.
+
+    ``agents`` holds the four at the table in the order of their seats, and ``possible_agents`` all players. Game ``n``
+    under a seed is that of row 0 of `dnfh_env.batch.Batch`. Infos are empty.
+    """
+
+    metadata = {"name": "dnfh_v0", "render_modes": ["human", "ansi"], "is_parallelizable": False, "render_fps": 2}
+
+    def __init__(
+        self,
+        rules: Rules | None = None,
+        *,
+        episode: Episode = "game",
+        games: int | None = None,
+        max_deals: int | None = None,
+        reward: Reward | None = None,
+        players: int = NUM_SEATS,
+        illegal: Illegal = "raise",
+        observation: Observation = "compact",
+        render_mode: RenderMode | None = None,
+    ) -> None:
+        """Set up; `reset` deals.
+
+        Args:
+            rules: the rules, `Rules()` if not given.
+            episode: a whole game, one deal, or a table: a series of games with a line of waiting players (R18).
+            games: how many games a table plays, `TABLE_GAMES` if not given; for ``episode="table"`` alone.
+            max_deals: cuts every game off after so many deals; the same as that field of the rules.
+            reward: ``"win"`` or ``"points"``, see `dnfh_env.objective`. If not given, ``"points"`` for
+                ``episode="deal"`` and else ``"win"``, which needs whole games.
+            players: 4, or more at a table, where the others wait.
+            illegal: what an illegal action does: raise `IllegalActionError` and change nothing, or end the episode at a
+                reward for the culprit that leaves less than any legal game can bring.
+            observation: ``"compact"`` or ``"full"``, see `dnfh_env.observation`.
+            render_mode: ``"human"`` prints the open table after each step, with ``"ansi"`` `render` returns it as text.
+
+        Raises ``ValueError`` that names the argument at fault.
+        """
+        super().__init__()
+        self.episode = _one_of("episode", episode, Episode)
+        self.rules = rules_of(_for_names_that_stay(rules or Rules(), self.episode), self.episode, max_deals)
+        self.games = _games_of(self.episode, games)
+        self.reward = reward_of(self.episode, reward)
+        self.illegal = _one_of("illegal", illegal, Illegal)
+        self.layout = LAYOUTS[check_observation(observation)]
+        self.render_mode = None if render_mode is None else _one_of("render_mode", render_mode, RenderMode)
+        self.possible_agents = [f"player_{number}" for number in range(_players_of(self.episode, players))]
+        self.observation_spaces = {agent: self._observation_space() for agent in self.possible_agents}
+        self.action_spaces = {agent: Discrete(NUM_ACTIONS) for agent in self.possible_agents}
+        self.state_space = Box(0, 1, (STATE.bits,), np.float32)
+        self._game = np.zeros(1, GAME)
+        self._next: tuple[int, int] | None = None  # seed and number of the game to come
+
+    def _observation_space(self) -> Dict:
+        bits = Box(0, 1, (self.layout.bits,), np.float32)
+        return Dict({"observation": bits, "action_mask": Box(0, 1, (NUM_ACTIONS,), np.int8)})
+
+    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
+        """The space of what ``agent`` observes: always the same object."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gymnasium.Space[Any]:
+        """The space of what ``agent`` may do: always the same object."""
+        return self.action_spaces[agent]
+
+    # --- starting -----------------------------------------------------------------------------------------------
+
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Start an episode.
+
+        Args:
+            seed: start with the first game of this seed; ``None``: the next game, of a random seed if there was none.
+            options: a set position for the episode's first game, see `dnfh_env.notation.set_options`. Options that name
+                nothing of a position are left to others.
+
+        Raises `DealError` or `NotationError` for a position that cannot be, and leaves the environment as it was.
+        """
+        key = self._next or (_random_seed(), 0) if seed is None else (check_counter("seed", seed), 0)
+        game = self._dealt(key)
+        if options and not set(POSITION_OPTIONS).isdisjoint(options):
+            set_options(game, self.rules, options)
+        self._seated, self._waiting = self.possible_agents[:NUM_SEATS], self.possible_agents[NUM_SEATS:]
+        self._games_left = self.games
+        self.agents: list[str] = []
+        self.rewards: dict[str, float] = {}
+        self._cumulative_rewards: dict[str, float] = {}
+        self.terminations: dict[str, bool] = {}
+        self.truncations: dict[str, bool] = {}
+        self.infos: dict[str, dict[str, Any]] = {}
+        for seat, agent in enumerate(self._seated):
+            self._sit_down(seat, agent)
+        self._begin(game)
+        self._show()
+
+    def _dealt(self, key: tuple[int, int]) -> NDArray[Any]:
+        """The game with this seed and number at its start, a `GAME` array of length 1."""
+        game = np.zeros(1, GAME)
+        seed, number = (np.array([part], np.uint64) for part in key)
+        start_games(game, compile_rules(self.rules), seed, number)
+        return game
+
+    def _begin(self, game: NDArray[Any]) -> None:
+        self._game = game
+        self._next = int(game["seed"][0]), int(game["game"][0] + NEXT_GAME)
+        self.agent_selection = self.agents[game["seat"][0]]
+
+    def _sit_down(self, seat: int, agent: str) -> None:
+        self._seated[seat] = agent
+        self.agents.insert(seat, agent)
+        self.rewards[agent] = self._cumulative_rewards[agent] = 0.0
+        self.terminations[agent] = self.truncations[agent] = False
+        self.infos[agent] = {}
+
+    # --- playing ------------------------------------------------------------------------------------------------
+
+    def step(self, action: int | None) -> None:
+        """Make the decision of `agent_selection`: an action 0 to 63, or ``None`` for an agent whose time has ended.
+
+        Raises `IllegalActionError` that names the seat, the action and the legal set, and changes nothing.
+        """
+        agent = self.agent_selection
+        if self._is_dead(agent):
+            self._step_of_the_dead(action)
+        else:
+            paid = np.zeros(NUM_SEATS)
+            objective = REWARDS[self.reward]
+            follows = advance(self._game, compile_rules(self.rules), _whole(action), objective, paid)
+            if follows == _ILLEGAL:
+                self._punish(action, paid)
+            self._cumulative_rewards[agent] = 0.0
+            self.rewards = dict(zip(self.agents, paid.tolist(), strict=True))
+            self._accumulate_rewards()
+            if 0 <= follows < NUM_SEATS:
+                self.agent_selection = self.agents[follows]
+            else:
+                self._end_game(cut_short=follows == _ILLEGAL)
+        self._show()
+
+    def _punish(self, action: Any, paid: NDArray[np.float64]) -> None:
+        """Raise for an illegal action, or end the game at the cost of the seat to move."""
+        if self.illegal == "raise":
+            act(self._game, self.rules, action)
+        paid[self._game["seat"][0]] = illegal_reward(self.rules, self.reward)
+        self._game["phase"] = OVER
+
+    def _end_game(self, cut_short: bool) -> None:
+        """End the episode, send the leaver away, or go on to the next game."""
+        self._games_left -= 1
+        leaver = self._leaver()
+        if leaver is not None and not self._waiting:  # R18
+            cut_short |= self.rules.empty_line == "end"
+            leaver = None
+        if cut_short or not self._games_left:
+            truncated = self.episode == "game" and not self._game["winners"][0] and not cut_short
+            ending = self.truncations if truncated else self.terminations
+            ending.update(dict.fromkeys(self.agents, True))
+            self.agent_selection = self.agents[0]
+        elif leaver is None:
+            self._begin_next_game()
+        else:
+            self.terminations[leaver] = True
+            self.agent_selection = leaver
+
+    def _leaver(self) -> str | None:
+        """Who has to leave after a game that a shot has won: the player at the shooter's left (R15)."""
+        shooter = int(self._game["shooter"][0])
+        if self.episode != "table" or self.rules.shot != "game" or shooter == NO_SEAT:
+            return None
+        return self._seated[(shooter + 1) % NUM_SEATS]
+
+    def _step_of_the_dead(self, action: int | None) -> None:
+        """Remove an agent whose time has ended; into the place of a leaver steps the first of the line (R18)."""
+        agent = self.agent_selection
+        self._was_dead_step(action)
+        if self.agents and not self._is_dead(self.agents[0]):
+            self._sit_down(self._seated.index(agent), self._waiting.pop(0))
+            self._begin_next_game()
+
+    def _begin_next_game(self) -> None:
+        """The table's next game; its dealer is drawn, or follows the last one (R18)."""
+        assert self._next is not None
+        game = self._dealt(self._next)
+        if self.rules.table_dealer == "next":
+            deal_again(game, compile_rules(self.rules), (int(self._game["dealer"][0]) + 1) % NUM_SEATS)
+        self._begin(game)
+
+    def _is_dead(self, agent: str) -> bool:
+        return self.terminations[agent] or self.truncations[agent]
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    def observe(self, agent: str) -> SeatObservation:
+        """What an agent sees, at any time and in fresh arrays; all zeros for one who waits or has left the table."""
+        if agent not in self._seated:
+            return self._nothing(agent)
+        seat = np.array([self._seated.index(agent)], np.int64)
+        views = views_of(self._game, compile_rules(self.rules), seat)
+        observation = features(views, self.rules.target, self.layout)[0]
+        return {"observation": observation, "action_mask": legal_rows(views["legal"])[0]}
+
+    def _nothing(self, agent: str) -> SeatObservation:
+        if agent not in self.possible_agents:
+            raise ValueError(f"agent: {shown(agent)} is not one of {', '.join(self.possible_agents)}")
+        mask = np.zeros(NUM_ACTIONS, np.int8)
+        return {"observation": np.zeros(self.layout.bits, np.float32), "action_mask": mask}
+
+    def state(self) -> NDArray[np.float32]:
+        """Everything, hidden cards too, from the place of seat 0, ``float32[2560]``: for centralised critics."""
+        state: NDArray[np.float32] = state_features(self._game, compile_rules(self.rules), np.zeros(1, np.int64))[0]
+        return state
+
+    def render(self) -> str | None:
+        """The table with all hands open: returned as text in mode ``"ansi"``, printed in mode ``"human"``."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render: no render_mode was given when the environment was made")
+            return None
+        text = table(self._game, self.rules, self._seated)
+        if self._waiting:
+            text += f"\n\nwaiting  {' '.join(self._waiting)}"
+        if self.render_mode == "ansi":
+            return text
+        print(text, end="\n\n")
+        return None
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+# --- kernels ----------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def advance(games: Any, rules: Any, action: Any, objective: Any, rewards: Any) -> Any:
+    """Make a decision of the first game, write what it pays the four seats, ``float64[4]``, and return who is to move.
+
+    Answers `_FINISHED` if nobody is, and `_ILLEGAL`, with nothing changed, for an action that is not legal.
+    """
+    g = games[0]
+    r = rules[0]
+    if action < 0 or not legal(g, r) & bit(action):
+        return _ILLEGAL
+    before = np.empty(4)
+    standing(g, r, objective, before)
+    apply(g, r, action)
+    standing(g, r, objective, rewards)
+    for s in range(4):
+        rewards[s] -= before[s]
+    return _FINISHED if g.phase == OVER else np.int64(g.seat)
+
+
+@njit(cache=True)
+def deal_again(games: Any, rules: Any, dealer: Any) -> None:
+    """Let ``dealer`` deal the first deal of the first game, which is at its start."""
+    g = games[0]
+    g.dealer = dealer
+    deal_cards(g)
+    begin_deal(g, rules[0])
+
+
+# --- arguments --------------------------------------------------------------------------------------------------
+
+
+def _whole(action: Any) -> int:
+    """An action of any integer type as an int, or -1 for what is no action."""
+    try:
+        number = operator.index(action)
+    except TypeError:
+        return _ILLEGAL
+    return number if 0 <= number < NUM_ACTIONS and not isinstance(action, bool) else _ILLEGAL
+
+
+def _random_seed() -> int:
+    return int(seeding.np_random()[0].integers(2**64, dtype=np.uint64))
+
+
+def _one_of(name: str, value: Any, allowed: Any) -> Any:
+    if value not in get_args(allowed):
+        raise ValueError(f"{name}: {shown(value)} is not one of {', '.join(map(repr, get_args(allowed)))}")
+    return value
+
+
+def _at_least(name: str, value: Any, low: int) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
+        raise ValueError(f"{name}: {shown(value)} is not a whole number from {low} up")
+    return int(value)
+
+
+def _for_names_that_stay(rules: Rules, episode: Episode) -> Rules:
+    if episode == "table" and rules.leaver == "rejoins":
+        raise RulesError("leaver: 'rejoins' is not for this environment, where the name of an agent never comes back")
+    return rules
+
+
+def _games_of(episode: Episode, games: int | None) -> int:
+    if episode == "table":
+        return TABLE_GAMES if games is None else _at_least("games", games, 1)
+    if games is not None:
+        raise ValueError(f"games: {shown(games)} is for episode='table' alone, not for {episode!r}")
+    return 1
+
+
+def _players_of(episode: Episode, players: int) -> int:
+    if _at_least("players", players, NUM_SEATS) > NUM_SEATS and episode != "table":
+        raise ValueError(f"players: {shown(players)} are for episode='table' alone, {episode!r} has {NUM_SEATS}")
+    return int(players)

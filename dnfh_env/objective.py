@@ -1,0 +1,108 @@
+"""What a seat plays for, as a standing in the game; a reward is the change of a standing.
+
+``"points"``: the table's mean of the card points minus one's own, trick by trick, in points. A deal that ends the game
+by a shot counts ``+3 * SHOT_VALUE`` for the shooter and ``-SHOT_VALUE`` for each other instead of its points; where
+a shot has another effect, what was entered counts. ``"win"``: at the game's end one's share of the win minus 1/4.
+Both sum to 0 over the table at every moment.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dnfh_env._bits import plain, popcount
+from dnfh_env.engine import NO_SEAT, OVER
+from dnfh_env.rules import SHOT_CODES, Rules
+
+Reward = Literal["win", "points"]
+
+SHOT_VALUE = 52
+"""What being shot costs in card points, at level scores: measured, see ``docs/environment.md``."""
+
+WIN, POINTS = range(len(get_args(Reward)))
+REWARDS: dict[str, int] = {"win": WIN, "points": POINTS}
+_SHOT_GAME = SHOT_CODES["game"]
+
+
+@njit
+def standing(g: Any, r: Any, objective: Any, out: Any) -> None:
+    """The standing of the four seats into ``out``, ``float[4]``; sums to 0. ``objective`` is `WIN` or `POINTS`."""
+    if objective == WIN:
+        win_standing(g, out)
+    elif g.phase == OVER and g.shooter != NO_SEAT and r.shot == _SHOT_GAME:
+        centred(g.scores, g.entered, -1, out)
+        for s in range(4):
+            out[s] += 3 * SHOT_VALUE if s == g.shooter else -SHOT_VALUE
+    else:
+        centred(g.scores, g.points, 0 if g.phase == OVER else 1, out)
+
+
+@njit(inline="always")
+def win_standing(g: Any, out: Any) -> None:
+    """Share of the win minus 1/4; 0 while there is no winner."""
+    winners = popcount(np.uint64(g.winners))
+    for s in range(4):
+        out[s] = 0.0
+        if winners > 0:
+            out[s] = (np.int64(g.winners) >> s & 1) / winners - 0.25
+
+
+@njit(inline="always")
+def centred(scores: Any, points: Any, weight: Any, out: Any) -> None:
+    """The table's mean minus one's own of ``scores + weight * points``."""
+    mean = 0.0
+    for s in range(4):
+        out[s] = -(np.int64(scores[s]) + weight * np.int64(points[s]))
+        mean += out[s] / 4
+    for s in range(4):
+        out[s] -= mean
+
+
+@njit(cache=True)
+def standings(games: Any, rules: Any, objective: Any, out: Any) -> None:
+    """`standing` for each record into ``out``, ``float64[B, 4]``."""
+    for i in range(games.shape[0]):
+        standing(games[i], rules[0], objective, out[i])
+
+
+def standings_of(games: NDArray[Any], rules: NDArray[Any], objective: int) -> NDArray[np.float64]:
+    """Standings of games by seat, ``float64[B, 4]``."""
+    out = np.empty((len(games), 4))
+    standings(plain(games), rules, int(objective), out)
+    return out
+
+
+def check_reward(reward: str) -> Reward:
+    """The name of a reward, or ``ValueError`` that lists them."""
+    if reward not in REWARDS:
+        raise ValueError(f"reward: {reward!r} is not one of {', '.join(map(repr, REWARDS))}")
+    return reward  # type: ignore[return-value]
+
+
+def rules_of(rules: Rules, episode: str, max_deals: int | None) -> Rules:
+    """The rules of an episode: ``"deal"`` is a game of one; raises ``ValueError`` where they do not fit together."""
+    if episode == "deal":
+        if max_deals not in (None, 1):
+            raise ValueError(f"max_deals: {max_deals!r} does not go with episode='deal', which has one")
+        max_deals = 1
+    return rules if max_deals is None else rules.replace(max_deals=max_deals)
+
+
+def reward_of(episode: str, reward: str | None) -> Reward:
+    """The reward of an episode, by default that of its kind; raises ``ValueError`` where they do not fit together."""
+    if reward is None:
+        return "points" if episode == "deal" else "win"
+    if reward == "win" and episode == "deal":
+        raise ValueError("reward: 'win' needs whole games, episode='deal' goes with 'points'")
+    return check_reward(reward)
+
+
+def illegal_reward(rules: Rules, reward: Reward) -> float:
+    """What an illegal action that ends an episode costs: more than lies between the returns of any two legal games."""
+    if reward == "win":
+        return -2.0
+    return -float(3 * rules.score_limit + 5 * SHOT_VALUE)

@@ -1,0 +1,382 @@
+"""A view as bits: the layouts ``compact`` and ``full``, and ``state`` for critics that see everything.
+
+A layout is a list of `Field`, and drives encoding, `describe`, the docs and the tests. Each 64-bit word holds one set
+of 52 cards and 12 further bits, so that encoding is a few shifts. Everything is relative to the observing seat.
+
+``compact`` leaves out the order of past tricks. ``full`` adds it and the exact scores: two situations have the same
+bytes if and only if the seat has the same information about the deal. ``state`` is ``full`` and the hidden cards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dnfh_env._bits import U0, bit, plain, unpack
+from dnfh_env.cards import CARD_NAMES, SUITS
+from dnfh_env.engine import CALL, NO_CALL, OVER, PICK, PLAY
+from dnfh_env.rules import CALLS, FIRST_CALL
+from dnfh_env.view import VIEW, look, table_cards
+
+Observation = Literal["compact", "full"]
+
+PLACES = ("me", "left", "across", "right")
+_NEIGHBOURS = PLACES[1:]
+
+NUM_SCORE_STEPS = 24
+NUM_LEAD_STEPS = 12
+_LOWEST_STEP = 6
+_TARGET_STEPS = 18
+"""A score bit ``k`` says: score >= target * (k - 6) / 18. Sixths of the target are three steps."""
+_LEAD_STEPS = 12
+"""A lead bit ``k`` says: the neighbour's score minus mine >= target * (2 * k - 11) / 24."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A run of bits: one per label."""
+
+    name: str
+    labels: tuple[str, ...]
+    meaning: str
+
+    @property
+    def bits(self) -> int:
+        """Width of the field."""
+        return len(self.labels)
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """A versioned list of fields; ``digest`` binds weights to it."""
+
+    name: str
+    version: int
+    fields: tuple[Field, ...]
+
+    @functools.cached_property
+    def bits(self) -> int:
+        """Number of features; always a multiple of 64."""
+        return sum(field.bits for field in self.fields)
+
+    @property
+    def words(self) -> int:
+        """Number of ``uint64`` words when packed."""
+        return self.bits // 64
+
+    def digest(self) -> str:
+        """16 hexadecimal digits; any change of order, name, label or meaning changes them."""
+        return hashlib.sha256(repr((self.name, self.version, self.fields)).encode()).hexdigest()[:16]
+
+    def describe(self, index: int) -> str:
+        """What feature ``index`` says when it is 1, for example ``"taken by left: QS"``."""
+        if not 0 <= index < self.bits:
+            raise IndexError(f"feature {index} is outside layout {self.name!r}, which has 0 to {self.bits - 1}")
+        for field in self.fields:
+            if index < field.bits:
+                return f"{field.name}: {field.labels[index]}"
+            index -= field.bits
+        raise AssertionError("unreachable")
+
+    def offset(self, name: str) -> int:
+        """Index of a field's first bit."""
+        start = 0
+        for field in self.fields:
+            if field.name == name:
+                return start
+            start += field.bits
+        raise KeyError(f"no field {name!r} in layout {self.name!r}")
+
+
+def _cards(name: str, meaning: str) -> Field:
+    return Field(name, CARD_NAMES, meaning)
+
+
+def _unused(width: int, number: int) -> Field:
+    return Field(f"unused {number}", tuple(f"always 0 ({k})" for k in range(width)), "always 0")
+
+
+def _score(place: str) -> tuple[Field, Field]:
+    """A thermometer of a total, in two runs of 12."""
+    steps = [f">= {k - _LOWEST_STEP}/{_TARGET_STEPS} of the target" for k in range(NUM_SCORE_STEPS)]
+    meaning = f"total of {place} at the last deal's end, in steps of 1/{_TARGET_STEPS} of the target"
+    return (
+        Field(f"low score of {place}", tuple(steps[:12]), meaning),
+        Field(f"high score of {place}", tuple(steps[12:]), meaning),
+    )
+
+
+def _lead(place: str) -> Field:
+    steps = tuple(f">= {2 * k - 11}/24 of the target" for k in range(NUM_LEAD_STEPS))
+    return Field(f"lead over {place}", steps, f"total of {place} minus mine, in steps of 1/{_LEAD_STEPS} of the target")
+
+
+def _by_place(name: str) -> tuple[str, ...]:
+    return tuple(f"{name} {place}" for place in PLACES)
+
+
+def _compact_fields() -> tuple[Field, ...]:
+    cards = [
+        _cards("hand", "cards I hold"),
+        _cards("table", "cards of the current trick"),
+        *(_cards(f"played by {place}", f"cards that {place} has played in this deal") for place in _NEIGHBOURS),
+        *(_cards(f"taken by {place}", f"cards in tricks that {place} has taken in this deal") for place in PLACES),
+        *(
+            _cards(f"given to {place}", f"cards I picked for {place}, or that may reach it through the kitty")
+            for place in _NEIGHBOURS
+        ),
+        *(
+            _cards(f"got from {place}", f"cards I got from {place}, or that may come from it through the kitty")
+            for place in _NEIGHBOURS
+        ),
+    ]
+    scores = [field for place in PLACES for field in _score(place)]
+    twelves: list[tuple[Field, ...]] = [
+        (Field("call", CALLS, "how cards are passed in this deal; none before the call"),),
+        (
+            Field("dealer", _by_place("dealer is"), "who deals"),
+            Field("to move", _by_place("to move is"), "whose decision it is; none when over"),
+            Field("leader", _by_place("leader is"), "who led, or leads, the current trick; none before play"),
+        ),
+        (
+            Field("phase", ("call", "pick", "play"), "what is decided now; none when over"),
+            Field("pick goes to", _NEIGHBOURS, "where the next card I pick goes; all three for a kitty"),
+            Field("led suit", tuple(SUITS), "suit of the current trick's first card"),
+            Field("hearts broken", ("hearts may be led",), "whether a heart or what else breaks them has been played"),
+            Field("target reached", ("a total has reached the target",), "at any deal's end so far"),
+        ),
+        (
+            Field(
+                "voids",
+                tuple(f"{place} void in {suit}" for place in _NEIGHBOURS for suit in SUITS),
+                "suits a seat has failed to follow",
+            ),
+        ),
+        *((field,) for field in scores),
+        *((_lead(place),) for place in _NEIGHBOURS),
+    ]
+    return tuple(field for word, rest in zip(cards, twelves, strict=True) for field in (word, *rest))
+
+
+def _full_fields() -> tuple[Field, ...]:
+    score_bytes = [(place, half) for place in PLACES for half in ("low", "high")]
+    extras = [
+        Field(
+            f"{half} byte of the score of {place}",
+            tuple(f"bit {k}" for k in range(8)),
+            f"{half} byte of the total of {place}, 16 bits, two's complement",
+        )
+        for place, half in score_bytes
+    ]
+    extras += [
+        Field(
+            f"{half} byte of the deal",
+            tuple(f"bit {k}" for k in range(8)),
+            f"{half} byte of the number of this deal in its game",
+        )
+        for half in ("low", "high")
+    ]
+    extras.append(Field("picks made", tuple(f"bit {k}" for k in range(8)), "by the whole table, 0 to 12"))
+    extras += [_unused(8, number) for number in range(2)]
+    fields = list(_compact_fields())
+    for t, extra in enumerate(extras):
+        fields.append(_cards(f"trick {t + 1}", f"cards of trick {t + 1}; who played each stands in the words above"))
+        fields.append(Field(f"leader of trick {t + 1}", PLACES, "who led it; none before"))
+        fields.append(extra)
+    return tuple(fields)
+
+
+def _state_fields() -> tuple[Field, ...]:
+    fields = list(_full_fields())
+    words = [_cards(f"hand of {place}", f"cards {place} holds") for place in _NEIGHBOURS]
+    words += [
+        _cards(f"given by {giver} to its {taker}", f"cards {giver} picked for its {taker} neighbour, or for the kitty")
+        for giver in _NEIGHBOURS
+        for taker in _NEIGHBOURS
+    ]
+    for number, word in enumerate(words, start=2):
+        fields += [word, _unused(12, number)]
+    return tuple(fields)
+
+
+COMPACT = Layout("compact", 1, _compact_fields())
+FULL = Layout("full", 1, _full_fields())
+STATE = Layout("state", 1, _state_fields())
+LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (COMPACT, FULL)}
+
+_HIGH = 52
+"""Where the 12 further bits of a word begin."""
+_DIRECTION_OF_PICK = np.array(
+    [[1 << d for d in range(3) for _ in range(int(call[d]))] if call.isdigit() else [7] * 3 for call in CALLS],
+    np.uint64,
+)
+"""[call, pick]: bits of "pick goes to"."""
+
+
+@njit(inline="always")
+def at(value: Any, place: Any) -> Any:
+    """``value`` as bits from ``place`` on."""
+    return np.uint64(value) << np.uint64(place)
+
+
+@njit
+def encode_compact(v: Any, target: Any, words: Any) -> None:
+    """Write the ``compact`` layout of a view into ``uint64[15]``."""
+    words[0] = v.hand
+    words[1] = table_cards(v)
+    for i in range(3):
+        words[2 + i] = v.played[i + 1]
+        words[9 + i] = v.given[i]
+        words[12 + i] = v.received[i]
+    for i in range(4):
+        words[5 + i] = v.taken[i]
+    if v.call != NO_CALL:
+        words[0] |= at(1, _HIGH + np.int64(v.call) - FIRST_CALL)
+    words[1] |= at(seat_bits(v), _HIGH)
+    words[2] |= at(situation_bits(v), _HIGH)
+    words[3] |= at(np.int64(v.voids[1]) | np.int64(v.voids[2]) << 4 | np.int64(v.voids[3]) << 8, _HIGH)
+    for i in range(4):
+        score = score_bits(v.scores[i], target)
+        words[4 + 2 * i] |= at(score & 0xFFF, _HIGH)
+        words[5 + 2 * i] |= at(score >> 12, _HIGH)
+    for i in range(3):
+        words[12 + i] |= at(lead_bits(v.scores[i + 1] - v.scores[0], target), _HIGH)
+
+
+@njit(inline="always")
+def seat_bits(v: Any) -> Any:
+    """Dealer, seat to move and leader of the current trick, four bits each."""
+    bits: Any = 1 << np.int64(v.dealer)
+    if v.phase != OVER:
+        bits |= 16 << np.int64(v.seat)
+    if v.phase == PLAY:
+        leader = v.seat if v.num_plays & 3 == 0 else v.leaders[v.num_plays >> 2]
+        bits |= 256 << np.int64(leader)
+    return bits
+
+
+@njit(inline="always")
+def situation_bits(v: Any) -> Any:
+    """Phase, destination of my next pick, led suit, hearts broken, target reached."""
+    bits: Any = 0
+    if v.phase == CALL:
+        bits |= 1
+    elif v.phase == PICK:
+        bits |= 2
+        if v.seat == 0:
+            bits |= np.int64(_DIRECTION_OF_PICK[np.int64(v.call) - FIRST_CALL, v.num_picks % 3]) << 3
+    elif v.phase == PLAY:
+        bits |= 4
+        if v.num_plays & 3:
+            bits |= 64 << (np.int64(v.plays[v.num_plays & 0xFC]) // 13)
+    return bits | np.int64(v.broken) << 10 | np.int64(v.latched) << 11
+
+
+@njit(inline="always")
+def score_bits(score: Any, target: Any) -> Any:
+    """Thermometer of a total."""
+    return thermometer((np.int64(score) * _TARGET_STEPS) // np.int64(target) + _LOWEST_STEP + 1, NUM_SCORE_STEPS)
+
+
+@njit(inline="always")
+def lead_bits(lead: Any, target: Any) -> Any:
+    """Thermometer of a difference of totals."""
+    return thermometer((np.int64(lead) * 24 // np.int64(target) + 11) // 2 + 1, NUM_LEAD_STEPS)
+
+
+@njit(inline="always")
+def thermometer(reached: Any, steps: Any) -> Any:
+    """As many ones as steps have been reached, at most ``steps``; ``reached`` may be negative."""
+    ones: Any = min(max(reached, 0), steps)
+    return (1 << ones) - 1
+
+
+@njit
+def encode_full(v: Any, target: Any, words: Any) -> None:
+    """Write the ``full`` layout of a view into ``uint64[28]``."""
+    encode_compact(v, target, words)
+    for t in range(13):
+        word = U0
+        for k in range(4 * t, 4 * t + 4):
+            if k < v.num_plays:
+                word |= bit(v.plays[k])
+        if 4 * t < v.num_plays:
+            word |= at(1, _HIGH + np.int64(v.leaders[t]))
+        words[15 + t] = word
+    for i in range(4):
+        score = np.int64(v.scores[i])
+        words[15 + 2 * i] |= at(score & 0xFF, _HIGH + 4)
+        words[16 + 2 * i] |= at(score >> 8 & 0xFF, _HIGH + 4)
+    words[23] |= at(v.deal & 0xFF, _HIGH + 4)
+    words[24] |= at(v.deal >> 8 & 0xFF, _HIGH + 4)
+    words[25] |= at(v.num_picks, _HIGH + 4)
+
+
+@njit
+def encode_state(g: Any, v: Any, seat: Any, target: Any, words: Any) -> None:
+    """Write the ``state`` layout into ``uint64[40]``: the full one for ``seat``, whose view is ``v``, and all else."""
+    encode_full(v, target, words)
+    for i in range(3):
+        s = (seat + 1 + i) & 3
+        words[28 + i] = g.hand[s]
+        for d in range(3):
+            words[31 + 3 * i + d] = g.given[s, d]
+
+
+@njit(cache=True)
+def encode_views(views: Any, target: Any, full: Any, out: Any) -> None:
+    """Encode each view into the rows of ``out``, ``uint64[B, words]``."""
+    for i in range(views.shape[0]):
+        if full:
+            encode_full(views[i], target, out[i])
+        else:
+            encode_compact(views[i], target, out[i])
+
+
+@njit(cache=True)
+def encode_states(games: Any, rules: Any, seats: Any, views: Any, out: Any) -> None:
+    """The state of each game from the place of ``seats[i]`` into ``out``, ``uint64[B, 40]``; ``views`` is scratch."""
+    for i in range(games.shape[0]):
+        look(games[i], rules[0], seats[i], views[0])
+        encode_state(games[i], views[0], seats[i], rules[0].target, out[i])
+
+
+def check_observation(observation: str) -> Observation:
+    """The name of a layout, or ``ValueError`` that lists them."""
+    if observation not in get_args(Observation):
+        raise ValueError(f"observation: {observation!r} is not one of {', '.join(map(repr, LAYOUTS))}")
+    return observation  # type: ignore[return-value]
+
+
+def pack(views: NDArray[Any], target: int, layout: Layout = COMPACT) -> NDArray[np.uint64]:
+    """Views as packed features, ``uint64[B, layout.words]``; `dnfh_env._bits.unpack` gives the bits.
+
+    ``layout`` is `COMPACT` or `FULL`; another raises ``ValueError``, since `STATE` needs `pack_state`.
+    """
+    full = check_observation(layout.name) == FULL.name
+    words = np.empty((len(views), layout.words), np.uint64)
+    encode_views(plain(views), int(target), full, words)
+    return words
+
+
+def features(views: NDArray[Any], target: int, layout: Layout = COMPACT) -> NDArray[np.float32]:
+    """Views as features, ``float32[B, layout.bits]`` of 0 and 1."""
+    return unpack(pack(views, target, layout)).astype(np.float32)
+
+
+def state_features(games: NDArray[Any], rules: NDArray[Any], seats: NDArray[np.int64]) -> NDArray[np.float32]:
+    """`pack_state` as features, ``float32[B, STATE.bits]`` of 0 and 1."""
+    return unpack(pack_state(games, rules, seats)).astype(np.float32)
+
+
+def pack_state(games: NDArray[Any], rules: NDArray[Any], seats: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Games with nothing hidden, seen from the place of ``seats[i]``: ``uint64[B, STATE.words]``."""
+    words = np.empty((len(games), STATE.words), np.uint64)
+    encode_states(plain(games), rules, plain(seats, np.int64), np.zeros(1, VIEW), words)
+    return words

@@ -1,0 +1,1 @@
+"""Pictures of games: plain text in `dnfh_env.render.text`."""
