@@ -88,6 +88,7 @@ bench: $(INTEROP_STAMP) ## measure speed
 # Everyday
 
 demo: $(STAMP) ## train for about three minutes, evaluate, and say where the reports are
+	rm -rf $(DEMO)
 	$(CACHE) $(PY) $(DEMO_TRAIN)
 	$(CACHE) $(PY) $(DEMO_RANDOM)
 	$(CACHE) $(PY) $(DEMO_GREEDY)

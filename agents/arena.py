@@ -15,19 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.stats import Interval, mean_interval, rate_interval
-from dnfh_env.agent import Agent, ask, make_agent
+from dnfh_env.agent import Agent, ask, make_agents, three_others
 from dnfh_env.cards import NUM_SEATS
-from dnfh_env.engine import GAME, OVER, apply_all, decision_keys, start_games
-from dnfh_env.errors import AgentError
+from dnfh_env.engine import OVER, apply_all, keys_of, new_games
 from dnfh_env.notation import check_counter
-from dnfh_env.objective import POINTS, WIN, standings_of
-from dnfh_env.rules import Rules, compile_rules
+from dnfh_env.objective import POINTS, WIN, rules_of, standings_of
+from dnfh_env.rules import Rules, checked_rules, compile_rules
 from dnfh_env.view import views_of
 
 _FIGURES = ("standing", "card points", "shots")
@@ -79,9 +78,9 @@ class Match:
 
         Raises `AgentError` for an unknown agent or another number of others, and whatever building an agent raises.
         """
-        self.rules = Rules() if rules is None else rules
+        self.rules = checked_rules(rules)
         self.seed = check_counter("seed", seed)
-        self._players = _players([contestant, *_three(against)], self.rules)
+        self._players = _players([contestant, *three_others("against", against)], self.rules)
         self._deals = np.empty((0, len(_FIGURES), NUM_SEATS))  # [block, figure, seat of the contestant]
         self._games = np.empty((0, NUM_SEATS))
 
@@ -102,10 +101,8 @@ class Match:
         """
         while len(self._deals) < count:
             numbers = np.arange(len(self._deals), min(len(self._deals) + chunk, count))
-            figures = np.empty((len(numbers), *self._deals.shape[1:]))
-            for rules, chosen in _deal_rules(self.rules, numbers):
-                figures[chosen] = _figures(self._play(rules, numbers[chosen]), rules)
-            self._deals = np.concatenate([self._deals, figures])
+            rules = rules_of(self.rules, "deal", None)
+            self._deals = np.concatenate([self._deals, _figures(self._play(rules, numbers), rules)])
             yield len(numbers)
 
     def play_games(self, count: int, chunk: int = CHUNK // 4) -> Iterator[int]:
@@ -135,9 +132,7 @@ class Match:
 
     def _play(self, rules: Rules, numbers: NDArray[np.int64]) -> NDArray[Any]:
         """The ended games of these blocks, `GAME` records of shape ``(4 * len(numbers),)``: four rows a block."""
-        games = np.zeros(NUM_SEATS * len(numbers), GAME)
-        seeds = np.full(len(games), self.seed, np.uint64)
-        start_games(games, compile_rules(rules), seeds, np.repeat(numbers, NUM_SEATS).astype(np.uint64))
+        games = new_games(rules, self.seed, np.repeat(numbers, NUM_SEATS))
         seats = np.arange(NUM_SEATS)
         places = (seats - seats[:, None]) % NUM_SEATS  # [seat of the contestant, seat]: the player that sits there
         play_out(games, compile_rules(rules), np.tile(places, (len(numbers), 1)), self._players)
@@ -186,8 +181,7 @@ def _decide(
 ) -> NDArray[np.int64]:
     """An action for each game; each player is asked once, about all the views that wait for it."""
     views = views_of(games, compiled, games["seat"].astype(np.int64))
-    keys = np.empty(len(games), np.uint64)
-    decision_keys(games, keys)
+    keys = keys_of(games)
     actions = np.empty(len(games), np.int64)
     for index in np.unique(movers):
         waiting = np.flatnonzero(movers == index)
@@ -208,23 +202,10 @@ def _own(by_seat: NDArray[Any]) -> NDArray[Any]:
     return by_seat.reshape(-1, NUM_SEATS, NUM_SEATS).diagonal(axis1=1, axis2=2)
 
 
-def _deal_rules(rules: Rules, numbers: NDArray[np.int64]) -> Iterator[tuple[Rules, NDArray[np.bool_]]]:
-    """Rules that end with the first deal, and the blocks they are for: one for each call of a rotation."""
-    if rules.call_by == "dealer":
-        yield rules.replace(max_deals=1), np.ones(len(numbers), np.bool_)
-        return
-    for turn, call in enumerate(rules.calls):
-        yield rules.replace(max_deals=1, calls=(call,)), numbers % len(rules.calls) == turn
-
-
-def _three(against: str | Agent | Sequence[str | Agent]) -> list[str | Agent]:
-    others = list(against) if isinstance(against, list | tuple) else [cast("str | Agent", against)]
-    if len(others) not in (1, 3):
-        raise AgentError(f"against: expected one agent, or three for left, across and right, got {len(others)}")
-    return others * (3 // len(others))
-
-
 def _players(specs: Sequence[str | Agent], rules: Rules) -> list[Player]:
-    """Names and agents; the same name is the same object."""
-    built = {spec: make_agent(spec, rules) for spec in specs if isinstance(spec, str)}
-    return [(spec, built[spec]) if isinstance(spec, str) else (type(spec).__name__, make_agent(spec)) for spec in specs]
+    """Names and agents."""
+    agents = make_agents(specs, rules)
+    return [
+        (spec if isinstance(spec, str) else type(spec).__name__, agent)
+        for spec, agent in zip(specs, agents, strict=True)
+    ]

@@ -13,12 +13,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dnfh_env._bits import U0, U1, bit, lowest, plain
-from dnfh_env.cards import SUIT_MASKS
-from dnfh_env.engine import PICK, PLAY
-from dnfh_env.rules import Rules, compile_rules
+from dnfh_env.engine import PICK, PLAY, SUIT_SETS
+from dnfh_env.rules import Rules, checked_rules, compile_rules
 from dnfh_env.view import table_cards
-
-_SUITS = np.array(SUIT_MASKS, np.uint64)
 
 
 class Greedy:
@@ -26,7 +23,7 @@ class Greedy:
 
     def __init__(self, rules: Rules | None = None) -> None:
         """Play under ``rules``, `Rules()` if not given."""
-        self._rules = compile_rules(Rules() if rules is None else rules)
+        self._rules = compile_rules(checked_rules(rules))
 
     def act(self, views: NDArray[Any], rng: NDArray[np.uint64]) -> NDArray[np.int64]:
         """See `dnfh_env.agent.Agent.act`; ``rng`` is not used."""
@@ -50,7 +47,7 @@ def choose(v: Any, r: Any) -> Any:
     if v.phase == PLAY:
         if v.num_plays & 3 == 0:
             return lead(v.legal, r)
-        if v.legal & _SUITS[v.best_card // 13]:
+        if v.legal & SUIT_SETS[v.best_card // 13]:
             return follow(v, r)
         return most_dangerous(v.legal, r)  # void in the led suit: throw it
     return lowest(v.legal)  # a call: the first that is allowed, by default all three to the left

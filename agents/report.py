@@ -114,7 +114,9 @@ class Report:
         """Write ``report.json`` and ``report.png`` into ``folder``, which is made if need be."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / FILE_NAME).write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+        new = folder / f"{FILE_NAME}.new"
+        new.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+        new.replace(folder / FILE_NAME)
         plot(self, folder / PLOT_NAME)
 
     @classmethod
@@ -123,7 +125,7 @@ class Report:
         path = Path(folder) / FILE_NAME
         try:
             return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DnfhError(f"{path}: not JSON: {error}") from error
 
 
@@ -145,6 +147,11 @@ def against(report: Report) -> str:
     """The other three in words: one name if they are alike."""
     others = report.results[0].against
     return "against " + (others[0] if len(set(others)) == 1 else ", ".join(others))
+
+
+def _plain(text: str) -> str:
+    """Text in which matplotlib finds no formula."""
+    return text.replace("$", r"\$")
 
 
 def table(report: Report) -> Table:
@@ -169,11 +176,13 @@ def plot(report: Report, path: str | Path) -> None:
 
     canvas = Canvas(figsize=(2.8 * len(FIGURES), 1.6 + 0.4 * len(report.results)), layout="constrained")
     FigureCanvasAgg(canvas)
-    canvas.suptitle(f"{against(report)}: means with 95 % intervals, dashed what is fair", fontsize=11)
+    canvas.suptitle(
+        f"{against(report).replace('$', chr(92) + '$')}: means with 95 % intervals, dashed what is fair", fontsize=11
+    )
     axes = canvas.subplots(1, len(FIGURES), sharey=True)
     for ax, figure in zip(axes, FIGURES, strict=True):
         _panel(ax, figure, report)
-    axes[0].set_yticks(range(len(report.results)), [result.contestant for result in report.results])
+    axes[0].set_yticks(range(len(report.results)), [_plain(result.contestant) for result in report.results])
     axes[0].set_ylim(len(report.results) - 0.5, -0.5)
     canvas.savefig(path, dpi=150)
 

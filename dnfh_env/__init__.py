@@ -10,6 +10,7 @@ from dnfh_env.agent import Agent, make_agent
 from dnfh_env.batch import Batch
 from dnfh_env.errors import (
     AgentError,
+    ArgumentError,
     CheckpointError,
     DealError,
     DnfhError,
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Agent",
     "AgentError",
+    "ArgumentError",
     "Batch",
     "CheckpointError",
     "DealError",

@@ -19,7 +19,6 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set at import; uint64 ar
 U0 = np.uint64(0)
 U1 = np.uint64(1)
 U2 = np.uint64(2)
-U3 = np.uint64(3)
 U4 = np.uint64(4)
 U8 = np.uint64(8)
 U16 = np.uint64(16)
@@ -29,10 +28,6 @@ _PAIRS = np.uint64(0x5555555555555555)
 _QUADS = np.uint64(0x3333333333333333)
 _NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
 _BYTES = np.uint64(0x0101010101010101)
-_EACH_BIT = np.uint64(0x8040201008040201)
-_SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_U7 = np.uint64(7)
-_LOW_BYTE = np.uint64(0xFF)
 
 
 @njit(inline="always")
@@ -55,18 +50,6 @@ def lowest(mask: Any) -> Any:
     return popcount(~mask & (mask - U1))
 
 
-@njit(inline="always")
-def highest(mask: Any) -> Any:
-    """Index of the highest set bit; -1 for an empty mask."""
-    mask |= mask >> U1
-    mask |= mask >> U2
-    mask |= mask >> U4
-    mask |= mask >> U8
-    mask |= mask >> U16
-    mask |= mask >> U32
-    return popcount(mask) - 1
-
-
 @njit
 def nth_set(mask: Any, n: Any) -> Any:
     """Index of the ``n``-th lowest set bit, ``0 <= n < popcount(mask)``: a binary descent through bit counts."""
@@ -77,21 +60,6 @@ def nth_set(mask: Any, n: Any) -> Any:
             n -= low
             index += width
     return np.int64(index)
-
-
-@njit(inline="always")
-def spread_byte(byte: Any) -> Any:
-    """Eight bits (a ``uint64`` below 256) as eight bytes of 0 or 1, lowest bit in the lowest byte."""
-    picked = (byte * _BYTES) & _EACH_BIT
-    return ((picked + _SEVENS) >> _U7) & _BYTES
-
-
-@njit
-def spread(words: Any, out: Any) -> None:
-    """Unpack ``uint64[n]`` into ``uint64[8 * n]`` whose bytes are the bits, for little-endian machines."""
-    for w in range(words.shape[0]):
-        for b in range(8):
-            out[8 * w + b] = spread_byte((words[w] >> np.uint64(8 * b)) & _LOW_BYTE)
 
 
 def unpack(words: NDArray[np.uint64]) -> NDArray[np.uint8]:

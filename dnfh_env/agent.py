@@ -7,20 +7,21 @@ is given, so that the same view and seed give the same action however many views
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dnfh_env._bits import U1, indices, plain
+from dnfh_env._bits import U1, plain, unpack
 from dnfh_env.cards import names_in
-from dnfh_env.engine import random_action
-from dnfh_env.errors import AgentError
-from dnfh_env.notation import action_to_string, hand_to_string
-from dnfh_env.rules import Rules
-from dnfh_env.view import VIEW, table_cards
+from dnfh_env.engine import NUM_ACTIONS, random_action
+from dnfh_env.errors import AgentError, DnfhError
+from dnfh_env.notation import action_to_string, describe_illegal, hand_to_string
+from dnfh_env.rules import Rules, checked_rules
+from dnfh_env.view import table_cards
 
 
 @runtime_checkable
@@ -44,13 +45,12 @@ class Agent(Protocol):
 
 def legal_rows(masks: NDArray[np.uint64]) -> NDArray[np.int8]:
     """Masks ``uint64[B]`` as ``int8[B, 64]``, 1 for each legal action."""
-    bytes_ = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8).reshape(len(masks), 8)
-    return np.unpackbits(bytes_, axis=1, bitorder="little").view(np.int8)
+    return unpack(np.asarray(masks)[:, None]).view(np.int8)
 
 
 def are_legal(masks: NDArray[np.uint64], actions: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether each action, any whole number, lies in its mask: ``bool[B]``."""
-    inside = (actions >= 0) & (actions < 64)
+    inside = (actions >= 0) & (actions < NUM_ACTIONS)
     found: NDArray[np.bool_] = inside & (masks >> np.where(inside, actions, 0).astype(np.uint64) & U1 == U1)
     return found
 
@@ -94,16 +94,17 @@ def make_agent(spec: str | Agent, rules: Rules | None = None) -> Agent:
     """An agent from its name, for the given rules.
 
     Args:
-        spec: a registered name (``"random"``), a name with options (``"pimc:worlds=64,seed=1"``), a name with a path
-            (``"ppo:runs/demo"``), ``"module:attr"`` for a class, factory or agent of your own, or an agent, which is
-            returned as it is. A class or factory is called with the rules, and options as keywords.
+        spec: a registered name (``"random"``), a name with options (``"NAME:option=value,other=value"``) or with a
+            path and options (``"ppo:runs/demo"``, ``"ppo:runs/demo,sample=true"``), ``"module:attr"`` for a class,
+            factory or agent of your own, or an agent, which is returned as it is. A class or factory is called with
+            the rules, and options as keywords.
         rules: the rules it is to play, `Rules()` if not given.
 
     Raises `AgentError` for an unknown name, a module or attribute that is not there, or an object without ``act``.
     """
     if not isinstance(spec, str):
         return _checked(spec, repr(spec))
-    rules = Rules() if rules is None else rules
+    rules = checked_rules(rules)
     name, _, rest = spec.partition(":")
     if name in REGISTRY:
         arguments, options = _options(rest)
@@ -115,14 +116,29 @@ def make_agent(spec: str | Agent, rules: Rules | None = None) -> Agent:
     return _build(spec, spec, rules, [], {})
 
 
+def three_others(name: str, others: str | Agent | Sequence[str | Agent]) -> list[str | Agent]:
+    """Who sits at left, across and right: three, or one for all; else `AgentError` that begins with ``name``."""
+    single = isinstance(others, str) or not isinstance(others, Sequence)
+    seated: list[Any] = [others] if single else list(others)  # type: ignore[arg-type]
+    if len(seated) not in (1, 3):
+        raise AgentError(f"{name}: expected one agent, or three for left, across and right, got {len(seated)}")
+    return seated * (3 // len(seated))
+
+
+def make_agents(specs: Sequence[str | Agent], rules: Rules | None = None) -> list[Agent]:
+    """`make_agent` for each; equal names are one agent, so that it is asked about all its views at once."""
+    built = {spec: make_agent(spec, rules) for spec in specs if isinstance(spec, str)}
+    return [built[spec] if isinstance(spec, str) else make_agent(spec) for spec in specs]
+
+
 def _options(text: str) -> tuple[list[str], dict[str, Any]]:
-    """``"worlds=64,fast=true"`` as keywords; anything without ``=`` is one positional argument, such as a path."""
-    if not text:
-        return [], {}
-    if "=" not in text:
-        return [text], {}
-    pairs = [part.partition("=") for part in text.split(",")]
-    return [], {key.strip(): _value(value.strip()) for key, _, value in pairs}
+    """``"runs/demo,sample=true"`` as a positional argument, if there is one, and keywords."""
+    parts = text.split(",") if text else []
+    first = next(
+        (i for i, part in enumerate(parts) if part.partition("=")[0].strip().isidentifier() and "=" in part), len(parts)
+    )
+    pairs = [part.partition("=") for part in parts[first:]]
+    return [",".join(parts[:first])] * (first > 0), {key.strip(): _value(value.strip()) for key, _, value in pairs}
 
 
 def _value(text: str) -> Any:
@@ -138,8 +154,9 @@ def _build(target: str, spec: str, rules: Rules, arguments: list[str], options: 
     module_name, _, attribute = target.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise AgentError(f"agent {spec!r}: cannot import {attribute!r} from {module_name!r}: {error}") from error
+    except (Exception, SystemExit) as error:  # importing runs whatever the module holds
+        said = f"{type(error).__name__}: {error}"
+        raise AgentError(f"agent {spec!r}: cannot import {attribute!r} from {module_name!r}: {said}") from error
     if isinstance(found, type) or not hasattr(found, "act"):
         found = _call(found, spec, rules, arguments, options)
     return _checked(found, spec)
@@ -147,12 +164,20 @@ def _build(target: str, spec: str, rules: Rules, arguments: list[str], options: 
 
 def _call(factory: Callable[..., Any], spec: str, rules: Rules, arguments: list[str], options: dict[str, Any]) -> Any:
     try:
-        return factory(*arguments, rules=rules, **options)
-    except TypeError as error:
+        inspect.signature(factory).bind(*arguments, rules=rules, **options)
+    except (TypeError, ValueError) as error:
         raise AgentError(f"agent {spec!r}: it does not take these options: {error}") from error
+    try:
+        return factory(*arguments, rules=rules, **options)
+    except DnfhError:
+        raise
+    except Exception as error:
+        raise AgentError(f"agent {spec!r}: building it raised {type(error).__name__}: {error}") from error
 
 
 def _checked(agent: Any, spec: str) -> Agent:
+    if isinstance(agent, type):
+        raise AgentError(f"agent {spec}: it is a class; give an object of it, or its name as 'module:{agent.__name__}'")
     if not callable(getattr(agent, "act", None)):
         raise AgentError(f"agent {spec}: {type(agent).__name__} has no method act(views, rng)")
     return agent  # type: ignore[no-any-return]
@@ -164,6 +189,7 @@ def ask(agent: Agent, views: NDArray[Any], rng: NDArray[np.uint64], name: str = 
     Raises `AgentError` with the agent's ``name`` if it raises anything, answers in another shape or type, or chooses
     an illegal action, which is then shown with its view.
     """
+    legal_sets = views["legal"].copy()  # what an agent writes into its views decides nothing
     try:
         answer = np.asarray(agent.act(views, rng))
     except Exception as error:
@@ -174,17 +200,11 @@ def ask(agent: Agent, views: NDArray[Any], rng: NDArray[np.uint64], name: str = 
             f"{name}: act returned {answer.dtype}{list(answer.shape)}, expected whole numbers of shape [{len(views)}]"
         )
     actions = answer.astype(np.int64)
-    legal = are_legal(views["legal"], actions)
+    legal = are_legal(legal_sets, actions)
     if not legal.all():
         i = int(np.flatnonzero(~legal)[0])
-        raise AgentError(f"{name}: {_illegal(int(answer[i]), int(views['legal'][i]))} ({_describe(views[i])})")
+        raise AgentError(f"{name}: {describe_illegal(int(answer[i]), int(legal_sets[i]))} ({_describe(views[i])})")
     return actions
-
-
-def _illegal(action: int, legal: int) -> str:
-    allowed = " ".join(map(action_to_string, indices(legal))) or "none, the seat is not to move"
-    shown = f"{action} ({action_to_string(action)})" if 0 <= action < 64 else str(action)
-    return f"action {shown} is illegal, allowed are: {allowed}"
 
 
 def _describe(view: Any) -> str:
@@ -195,8 +215,3 @@ def _describe(view: Any) -> str:
         f"hand {hand_to_string(int(view['hand']))}, call {call}, {view['num_picks']} picks and "
         f"{view['num_plays']} plays made, on the table {trick}"
     )
-
-
-def empty_views(count: int) -> NDArray[Any]:
-    """A zeroed `VIEW` array, for buffers."""
-    return np.zeros(count, VIEW)

@@ -10,24 +10,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dnfh_env._bits import bit, indices, plain
+from dnfh_env._bits import bit
 from dnfh_env.agent import legal_rows
 from dnfh_env.engine import (
     GAME,
+    NUM_ACTIONS,
     OVER,
-    apply,
-    decision_keys,
+    keys_of,
     legal,
     legal_masks,
+    new_games,
     next_game,
     play_random,
-    start_games,
 )
-from dnfh_env.errors import IllegalActionError
-from dnfh_env.notation import action_to_string, check_counter
-from dnfh_env.objective import REWARDS, check_reward, standing
+from dnfh_env.errors import IllegalActionError, shown, whole
+from dnfh_env.notation import check_counter, describe_illegal, whole_numbers
+from dnfh_env.objective import REWARDS, apply_and_pay, check_reward
 from dnfh_env.observation import LAYOUTS, Layout, check_observation, features, pack, state_features
-from dnfh_env.rules import Rules, compile_rules
+from dnfh_env.rules import Rules, checked_rules, compile_rules
 from dnfh_env.view import views_of
 
 
@@ -55,19 +55,17 @@ class Batch:
 
     def __init__(self, num_games: int, rules: Rules | None = None, seed: int = 0, reward: str = "points") -> None:
         """Start the first game of every row. ``reward`` is ``"points"`` or ``"win"``, see `dnfh_env.objective`."""
-        if num_games < 1:
-            raise ValueError(f"num_games: {num_games} is not at least 1")
-        self.rules = Rules() if rules is None else rules
+        whole("num_games", num_games, 1)
+        self.rules = checked_rules(rules)
         self.compiled = compile_rules(self.rules)
         self.objective = REWARDS[check_reward(reward)]
-        self.games = np.zeros(num_games, GAME)
+        self.games = np.zeros(int(num_games), GAME)
         """The records themselves: everything, hidden cards too."""
         self.reset(seed)
 
     def reset(self, seed: int = 0) -> None:
         """Start the first game of every row under ``seed``, a whole number below 2**64."""
-        seeds = np.full(len(self.games), check_counter("seed", seed), np.uint64)
-        start_games(self.games, self.compiled, seeds, np.arange(len(self.games), dtype=np.uint64))
+        self.games[:] = new_games(self.rules, check_counter("seed", seed), np.arange(len(self.games)))
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -90,15 +88,21 @@ class Batch:
 
     def views(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
         """What the seats to move know: `VIEW` records of all rows, or of some."""
-        games = self.games if rows is None else self.games[rows]
+        games = self._of(rows)
         return views_of(games, self.compiled, games["seat"].astype(np.int64))
 
     def keys(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.uint64]:
         """A seed for each decision to be made, ``uint64[B]``: a function of seed, game, deal and decision."""
-        games = self.games if rows is None else self.games[rows]
-        out = np.empty(len(games), np.uint64)
-        decision_keys(plain(games), out)
-        return out
+        return keys_of(self._of(rows))
+
+    def _of(self, rows: NDArray[np.int64] | None) -> NDArray[Any]:
+        """The records of some rows, or of all."""
+        if rows is None:
+            return self.games
+        chosen = whole_numbers("rows", rows)
+        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
+            raise IllegalActionError(f"rows: expected numbers from 0 to {len(self) - 1}, got {shown(rows)}")
+        return self.games.take(chosen)
 
     def packed(self, observation: str = "compact") -> NDArray[np.uint64]:
         """Features of the seats to move as bits, ``uint64[B, layout.words]``."""
@@ -125,12 +129,8 @@ class Batch:
 
     def step_rows(self, rows: NDArray[np.int64], actions: Sequence[int] | NDArray[np.integer[Any]]) -> Step:
         """`step` for some rows, each at most once; the answer has one entry for each of them, in their order."""
-        rows, chosen = plain(rows, np.int64), np.asarray(actions)
-        if chosen.shape != rows.shape or not np.issubdtype(chosen.dtype, np.integer):
-            raise IllegalActionError(
-                f"actions: expected {len(rows)} whole numbers, got {chosen.dtype}{list(chosen.shape)}"
-            )
-        chosen = chosen.astype(np.int64)
+        rows = whole_numbers("rows", rows)
+        chosen = whole_numbers("actions", actions, len(rows))
         fault = find_fault(self.games, self.compiled, rows, chosen)
         if fault >= 0:
             raise IllegalActionError(self._describe_fault(int(rows[fault]), int(chosen[fault]), rows[:fault]))
@@ -148,16 +148,14 @@ class Batch:
             return f"row {row} is not one of 0 to {len(self) - 1}, each at most once"
         mask = np.empty(1, np.uint64)
         legal_masks(self.games[row : row + 1], self.compiled, mask)
-        allowed = " ".join(map(action_to_string, indices(int(mask[0]))))
-        shown = f"{action} ({action_to_string(action)})" if 0 <= action < 64 else str(action)
-        return f"row {row}, seat {self.games['seat'][row]}: action {shown} is illegal, allowed are: {allowed}"
+        return f"row {row}, seat {self.games['seat'][row]}: {describe_illegal(action, int(mask[0]))}"
 
     def play_random(self, decisions: int) -> int:
         """Make ``decisions`` random decisions in every row, fused in one kernel; returns how many games ended.
 
         The choices are those of the agent ``"random"`` with the seeds of `keys`.
         """
-        return int(play_random(self.games, self.compiled, int(decisions)))
+        return int(play_random(self.games, self.compiled, whole("decisions", decisions, 0)))
 
 
 def _layout(observation: str) -> Layout:
@@ -172,7 +170,7 @@ def find_fault(games: Any, rules: Any, rows: Any, actions: Any) -> Any:
         row, action = rows[i], actions[i]
         if row < 0 or row >= games.shape[0] or seen[row]:
             return i
-        if action < 0 or action > 63 or not legal(games[row], rules[0]) & bit(action):
+        if action < 0 or action >= NUM_ACTIONS or not legal(games[row], rules[0]) & bit(action):
             return i
         seen[row] = True
     return -1
@@ -183,15 +181,10 @@ def step_rows(games: Any, rules: Any, rows: Any, actions: Any, out: Any) -> None
     """Apply legal actions, write ``out = (objective, rewards, ended, final)``, start anew what ended."""
     objective, rewards, ended, final = out
     r = rules[0]
-    before = np.empty(4)
-    after = np.empty(4)
+    scratch = np.empty(4, np.float32)
     for i in range(rows.shape[0]):
         g = games[rows[i]]
-        standing(g, r, objective, before)
-        apply(g, r, actions[i])
-        standing(g, r, objective, after)
-        for s in range(4):
-            rewards[i, s] = after[s] - before[s]
+        apply_and_pay(g, r, actions[i], objective, rewards[i], scratch)
         if g.phase == OVER:
             ended[i] = True
             final[i] = g

@@ -39,18 +39,17 @@ from dnfh_env.engine import (
     NO_SEAT,
     NUM_ACTIONS,
     OVER,
-    apply,
     begin_deal,
     deal_cards,
     legal,
-    start_games,
+    new_games,
 )
-from dnfh_env.errors import RulesError, shown
-from dnfh_env.notation import POSITION_OPTIONS, act, check_counter, set_options
-from dnfh_env.objective import REWARDS, Reward, illegal_reward, reward_of, rules_of, standing
+from dnfh_env.errors import ArgumentError, RulesError, one_of, shown, whole
+from dnfh_env.notation import act, check_counter, set_options
+from dnfh_env.objective import REWARDS, Reward, apply_and_pay, check_episode, illegal_reward, reward_of, rules_of
 from dnfh_env.observation import LAYOUTS, STATE, Observation, check_observation, features, state_features
 from dnfh_env.render.text import table
-from dnfh_env.rules import Rules, compile_rules
+from dnfh_env.rules import Rules, checked_rules, compile_rules
 from dnfh_env.view import views_of
 
 Episode = Literal["game", "deal", "table"]
@@ -112,20 +111,20 @@ class raw_env(AECEnv[str, SeatObservation, int]):
                 ``episode="deal"`` and else ``"win"``, which needs whole games.
             players: 4, or more at a table, where the others wait.
             illegal: what an illegal action does: raise `IllegalActionError` and change nothing, or end the episode at a
-                reward for the culprit that leaves less than any legal game can bring.
+                reward for the culprit that leaves less than any legal game can bring (it ends a whole table too).
             observation: ``"compact"`` or ``"full"``, see `dnfh_env.observation`.
             render_mode: ``"human"`` prints the open table after each step, with ``"ansi"`` `render` returns it as text.
 
-        Raises ``ValueError`` that names the argument at fault.
+        Raises `ArgumentError` that names the argument at fault.
         """
         super().__init__()
-        self.episode = _one_of("episode", episode, Episode)
-        self.rules = rules_of(_for_names_that_stay(rules or Rules(), self.episode), self.episode, max_deals)
+        self.episode: Episode = check_episode(episode, get_args(Episode))
+        self.rules = rules_of(_for_names_that_stay(checked_rules(rules), self.episode), self.episode, max_deals)
         self.games = _games_of(self.episode, games)
         self.reward = reward_of(self.episode, reward)
-        self.illegal = _one_of("illegal", illegal, Illegal)
+        self.illegal: Illegal = one_of("illegal", illegal, get_args(Illegal))
         self.layout = LAYOUTS[check_observation(observation)]
-        self.render_mode = None if render_mode is None else _one_of("render_mode", render_mode, RenderMode)
+        self.render_mode = None if render_mode is None else one_of("render_mode", render_mode, get_args(RenderMode))
         self.possible_agents = [f"player_{number}" for number in range(_players_of(self.episode, players))]
         self.observation_spaces = {agent: self._observation_space() for agent in self.possible_agents}
         self.action_spaces = {agent: Discrete(NUM_ACTIONS) for agent in self.possible_agents}
@@ -159,7 +158,7 @@ class raw_env(AECEnv[str, SeatObservation, int]):
         """
         key = self._next or (_random_seed(), 0) if seed is None else (check_counter("seed", seed), 0)
         game = self._dealt(key)
-        if options and not set(POSITION_OPTIONS).isdisjoint(options):
+        if options:
             set_options(game, self.rules, options)
         self._seated, self._waiting = self.possible_agents[:NUM_SEATS], self.possible_agents[NUM_SEATS:]
         self._games_left = self.games
@@ -176,10 +175,8 @@ class raw_env(AECEnv[str, SeatObservation, int]):
 
     def _dealt(self, key: tuple[int, int]) -> NDArray[Any]:
         """The game with this seed and number at its start, a `GAME` array of length 1."""
-        game = np.zeros(1, GAME)
-        seed, number = (np.array([part], np.uint64) for part in key)
-        start_games(game, compile_rules(self.rules), seed, number)
-        return game
+        seed, number = key
+        return new_games(self.rules, np.uint64(seed), np.array([number], np.uint64))
 
     def _begin(self, game: NDArray[Any]) -> None:
         self._game = game
@@ -282,7 +279,7 @@ class raw_env(AECEnv[str, SeatObservation, int]):
 
     def _nothing(self, agent: str) -> SeatObservation:
         if agent not in self.possible_agents:
-            raise ValueError(f"agent: {shown(agent)} is not one of {', '.join(self.possible_agents)}")
+            raise ArgumentError(f"agent: {shown(agent)} is not one of {', '.join(self.possible_agents)}")
         mask = np.zeros(NUM_ACTIONS, np.int8)
         return {"observation": np.zeros(self.layout.bits, np.float32), "action_mask": mask}
 
@@ -325,12 +322,7 @@ def advance(games: Any, rules: Any, action: Any, objective: Any, rewards: Any) -
     r = rules[0]
     if action < 0 or not legal(g, r) & bit(action):
         return _ILLEGAL
-    before = np.empty(4)
-    standing(g, r, objective, before)
-    apply(g, r, action)
-    standing(g, r, objective, rewards)
-    for s in range(4):
-        rewards[s] -= before[s]
+    apply_and_pay(g, r, action, objective, rewards, np.empty(4))
     return _FINISHED if g.phase == OVER else np.int64(g.seat)
 
 
@@ -359,18 +351,6 @@ def _random_seed() -> int:
     return int(seeding.np_random()[0].integers(2**64, dtype=np.uint64))
 
 
-def _one_of(name: str, value: Any, allowed: Any) -> Any:
-    if value not in get_args(allowed):
-        raise ValueError(f"{name}: {shown(value)} is not one of {', '.join(map(repr, get_args(allowed)))}")
-    return value
-
-
-def _at_least(name: str, value: Any, low: int) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
-        raise ValueError(f"{name}: {shown(value)} is not a whole number from {low} up")
-    return int(value)
-
-
 def _for_names_that_stay(rules: Rules, episode: Episode) -> Rules:
     if episode == "table" and rules.leaver == "rejoins":
         raise RulesError("leaver: 'rejoins' is not for this environment, where the name of an agent never comes back")
@@ -379,13 +359,13 @@ def _for_names_that_stay(rules: Rules, episode: Episode) -> Rules:
 
 def _games_of(episode: Episode, games: int | None) -> int:
     if episode == "table":
-        return TABLE_GAMES if games is None else _at_least("games", games, 1)
+        return TABLE_GAMES if games is None else whole("games", games, 1)
     if games is not None:
-        raise ValueError(f"games: {shown(games)} is for episode='table' alone, not for {episode!r}")
+        raise ArgumentError(f"games: {shown(games)} is for episode='table' alone, not for {episode!r}")
     return 1
 
 
 def _players_of(episode: Episode, players: int) -> int:
-    if _at_least("players", players, NUM_SEATS) > NUM_SEATS and episode != "table":
-        raise ValueError(f"players: {shown(players)} are for episode='table' alone, {episode!r} has {NUM_SEATS}")
+    if whole("players", players, NUM_SEATS) > NUM_SEATS and episode != "table":
+        raise ArgumentError(f"players: {shown(players)} are for episode='table' alone, {episode!r} has {NUM_SEATS}")
     return int(players)

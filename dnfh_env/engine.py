@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from dnfh_env._bits import U0, bit, lowest, nth_set, popcount
+from dnfh_env._bits import U0, U32, bit, lowest, nth_set, plain, popcount
 from dnfh_env._random import (
     DECISION,
     FIRST_DEALER,
@@ -23,8 +24,8 @@ from dnfh_env._random import (
     one_way,
     stream,
 )
-from dnfh_env.cards import DECK, NUM_CARDS, SUIT_MASKS, TWO_OF_CLUBS
-from dnfh_env.rules import FIRST_CALL, HOLD, KITTY, SHOT_CODES, SPLITS
+from dnfh_env.cards import NUM_CARDS, SUIT_MASKS, TWO_OF_CLUBS
+from dnfh_env.rules import FIRST_CALL, HOLD, KITTY, SHOT_CODES, SPLITS, Rules, compile_rules
 
 NUM_ACTIONS = 64
 """0-51 play or pick a card, 52-61 the splits, 62 kitty, 63 hold."""
@@ -32,8 +33,8 @@ NUM_ACTIONS = 64
 CALL, PICK, PLAY, OVER = range(4)
 """The phases of a game."""
 
-LEFT, ACROSS, RIGHT = range(3)
-"""Directions of a pass: direction ``d`` of seat ``s`` is seat ``(s + 1 + d) % 4`` (R1)."""
+LEFT = 0
+"""The first direction of a pass; across and right follow. Direction ``d`` of seat ``s`` is seat ``(s + 1 + d) % 4``."""
 
 NO_CALL = 0
 NO_CARD = 255
@@ -72,11 +73,11 @@ _GAME_FIELDS: list[Any] = [
 GAME: np.dtype[Any] = np.dtype((np.record, np.dtype(_GAME_FIELDS, align=True)))
 """One whole game. A batch is a 1-D array of these, a clone one assignment, its bytes a save."""
 
-_HEARTS = np.uint64(SUIT_MASKS[2])
-_DECK = np.uint64(DECK)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
 _TWO_OF_CLUBS = np.uint64(1 << TWO_OF_CLUBS)
-_SUITS = np.array(SUIT_MASKS, np.uint64)
-_PICK_DIRECTION = np.array([[d for d in range(3) for _ in range(int(split[d]))] for split in SPLITS], np.uint8)
+SUIT_SETS = np.array(SUIT_MASKS, np.uint64)
+"""The cards of each suit, for kernels."""
+PICK_DIRECTION = np.array([[d for d in range(3) for _ in range(int(split[d]))] for split in SPLITS], np.uint8)
 """[split, pick]: where a seat's first, second and third pick go (R4)."""
 _SHOT_GAME = SHOT_CODES["game"]
 _SHOT_OTHERS = SHOT_CODES["others"]
@@ -143,11 +144,19 @@ def begin_deal(g: Any, r: Any) -> None:
     g.best_seat = 0
     g.broken = 0
     if r.rotation_length > 0:
-        make_call(g, r.rotation[g.deal % r.rotation_length])
+        make_call(g, r.rotation[turn_of(g, r) % r.rotation_length])
     else:
         g.call = NO_CALL
         g.phase = CALL
         g.seat = g.dealer
+
+
+@njit(inline="always")
+def turn_of(g: Any, r: Any) -> Any:
+    """Which of the rotation's calls it is: by the deal, or, where a game is one deal, by the number of the game."""
+    if r.max_deals == 1:
+        return np.int64((g.game & _LOW_HALF) + (g.game >> U32))
+    return np.int64(g.deal)
 
 
 # --- what is legal ----------------------------------------------------------------------------------------------
@@ -183,7 +192,7 @@ def legal_leads(g: Any, r: Any, hand: Any) -> Any:
 def legal_follows(g: Any, r: Any, hand: Any) -> Any:
     """What may be played to a trick that has been led (R8, R9)."""
     led = g.plays[g.num_plays & 0xFC]
-    follow = hand & _SUITS[led // 13]
+    follow = hand & SUIT_SETS[led // 13]
     if follow:  # R8: follow suit if able
         return follow
     if g.num_plays < 4:  # R9: no scoring card is thrown on the first trick, if there is another
@@ -228,7 +237,7 @@ def pick(g: Any, card: Any) -> None:
         for d in range(3):
             g.given[s, d] |= bit(card)
     else:
-        g.given[s, _PICK_DIRECTION[g.call - FIRST_CALL, nth]] |= bit(card)
+        g.given[s, PICK_DIRECTION[g.call - FIRST_CALL, nth]] |= bit(card)
     g.num_picks += 1
     if nth == 2:
         g.seat = (s + 1) & 3
@@ -432,6 +441,21 @@ def decision_keys(games: Any, out: Any) -> None:
     """The seed of the decision each game is at into ``out``, ``uint64[B]``."""
     for i in range(games.shape[0]):
         out[i] = key_of(games[i], keys_of_deal(games[i]))
+
+
+def new_games(rules: Rules, seeds: Any, numbers: Any) -> NDArray[Any]:
+    """Games at their start, `GAME` records ``[B]``; ``seeds`` is a whole number below 2**64, or one for each."""
+    numbers = plain(numbers, np.uint64)
+    games = np.zeros(len(numbers), GAME)
+    start_games(games, compile_rules(rules), plain(np.broadcast_to(seeds, numbers.shape), np.uint64), numbers)
+    return games
+
+
+def keys_of(games: NDArray[Any]) -> NDArray[np.uint64]:
+    """The seeds an agent gets for the decisions that games are at, ``uint64[B]``."""
+    keys = np.empty(len(games), np.uint64)
+    decision_keys(plain(games), keys)
+    return keys
 
 
 @njit

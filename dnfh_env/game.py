@@ -14,10 +14,10 @@ from dnfh_env import notation
 from dnfh_env._bits import indices
 from dnfh_env.agent import Agent, ask, make_agent
 from dnfh_env.cards import CARD_NAMES, NUM_SEATS, cards_in
-from dnfh_env.engine import GAME, NO_CALL, OVER, decision_keys, start_games
+from dnfh_env.engine import NO_CALL, OVER, keys_of, new_games
 from dnfh_env.errors import DnfhError, NotationError
 from dnfh_env.observation import LAYOUTS, check_observation, features
-from dnfh_env.rules import CALLS, FIRST_CALL, Rules, compile_rules
+from dnfh_env.rules import CALLS, FIRST_CALL, Rules, checked_rules, compile_rules
 from dnfh_env.view import views_of
 
 PHASES = ("call", "pick", "play", "over")
@@ -41,13 +41,9 @@ class Game:
 
     def __init__(self, rules: Rules | None = None, seed: int = 0, game: int = 0) -> None:
         """Start at the first decision of the first deal. ``seed`` and ``game`` are whole numbers below 2**64."""
-        self.rules = Rules() if rules is None else rules
-        self._record = np.zeros(1, GAME)
-        key = [
-            np.array([notation.check_counter(name, value)], np.uint64)
-            for name, value in (("seed", seed), ("game", game))
-        ]
-        start_games(self._record, compile_rules(self.rules), *key)
+        self.rules = checked_rules(rules)
+        number = notation.check_counter("game", game)
+        self._record = new_games(self.rules, notation.check_counter("seed", seed), np.array([number], np.uint64))
         self._start = self._record.copy()
         self._past: list[NDArray[Any]] = []
         self.history: list[int] = []
@@ -261,10 +257,8 @@ class Game:
 
     def choose(self, agent: Agent | str) -> int:
         """What an agent, given as an object or by name, decides for the seat to move; always the same here."""
-        key = np.empty(1, np.uint64)
-        decision_keys(self._record, key)
         name = agent if isinstance(agent, str) else type(agent).__name__
-        return int(ask(make_agent(agent, self.rules), self.views([self._seat(None)]), key, name)[0])
+        return int(ask(make_agent(agent, self.rules), self.views([self._seat(None)]), keys_of(self._record), name)[0])
 
     def push(self, action: int | str) -> None:
         """Make a decision, given as an action or as its name; raises `IllegalActionError` and changes nothing."""

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dnfh_env._bits import indices
+from dnfh_env._bits import indices, plain
 from dnfh_env.cards import (
     CARD_NAMES,
     DECK,
@@ -29,13 +30,14 @@ from dnfh_env.cards import (
     NUM_SEATS,
     RANKS,
     SUITS,
+    TWO_OF_CLUBS,
     card_id,
     cards_in,
     mask_of,
     names_in,
 )
 from dnfh_env.engine import GAME, NO_CALL, OVER, PICK, PLAY, apply_all, begin_deals, legal_masks
-from dnfh_env.errors import DealError, DnfhError, IllegalActionError, NotationError, shown
+from dnfh_env.errors import ArgumentError, DealError, DnfhError, IllegalActionError, NotationError, is_whole, shown
 from dnfh_env.rules import CALLS, KITTY, MAX_SCORE, Rules, compile_rules
 
 _ACTION_NAMES = (*CARD_NAMES, *CALLS)
@@ -53,11 +55,24 @@ def action_to_string(action: int) -> str:
 
 
 def _is_action(value: Any) -> bool:
-    return _is_whole(value) and 0 <= value < len(_ACTION_NAMES)
+    return is_whole(value, 0, len(_ACTION_NAMES) - 1)
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+def describe_illegal(action: Any, legal: int) -> str:
+    """What is wrong with an action outside the legal set, given as a mask, and what is in it."""
+    given = f"{int(action)} ({_ACTION_NAMES[action]})" if _is_action(action) else shown(action)
+    allowed = " ".join(_ACTION_NAMES[a] for a in indices(legal)) or "none, the seat is not to move"
+    return f"action {given} is illegal, allowed are: {allowed}"
+
+
+def whole_numbers(name: str, values: Any, count: int | None = None) -> NDArray[np.int64]:
+    """A row of whole numbers, ``count`` of them if that is given, as the kernels take it; else `IllegalActionError`."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (count is not None and len(array) != count) or (len(array) and array.dtype.kind not in "iu"):
+        wanted = "a row of" if count is None else str(count)
+        raise IllegalActionError(f"{name}: expected {wanted} whole numbers, got {array.dtype}{list(array.shape)}")
+    found: NDArray[np.int64] = plain(array, np.int64)
+    return found
 
 
 def string_to_action(text: str) -> int:
@@ -115,25 +130,29 @@ def check_deal(hands: Sequence[int]) -> None:
 
 def check_seat(name: str, seat: Any) -> int:
     """``seat`` as an int; raises `DealError` unless it is 0 to 3."""
-    if not _is_whole(seat) or not 0 <= seat < NUM_SEATS:
+    if not is_whole(seat, 0, NUM_SEATS - 1):
         raise DealError(f"{name}: {shown(seat)} is not a seat, 0 to {NUM_SEATS - 1}")
     return int(seat)
 
 
 def check_counter(name: str, value: Any) -> int:
-    """``value`` as an int; raises `DealError` unless it is a whole number below 2**64."""
-    if not _is_whole(value) or not 0 <= value < 2**64:
-        raise DealError(f"{name}: {shown(value)} is not a whole number from 0 to 2**64 - 1")
+    """``value`` as an int; raises `ArgumentError` unless it is a whole number below 2**64."""
+    if not is_whole(value, 0, 2**64 - 1):
+        raise ArgumentError(f"{name}: {shown(value)} is not a whole number from 0 to 2**64 - 1")
     return int(value)
 
 
 def check_scores(scores: Any, rules: Rules) -> list[int]:
     """Four whole numbers that a game under way can stand at; raises `DealError`."""
     values = _listed("scores", scores)
-    limit = rules.target - 1 if rules.ties == "share" else MAX_SCORE
-    if len(values) != NUM_SEATS or not all(_is_whole(v) and -MAX_SCORE <= v <= limit for v in values):
-        raise DealError(f"scores: expected {NUM_SEATS} whole numbers from {-MAX_SCORE} to {limit}, got {shown(scores)}")
-    return [int(value) for value in values]
+    bound = rules.target + rules.score_limit  # more than any game reaches
+    low, high = -bound, rules.target - 1 if rules.ties == "share" else bound
+    if len(values) != NUM_SEATS or not all(is_whole(value, low, high) for value in values):
+        raise DealError(f"scores: expected {NUM_SEATS} whole numbers from {low} to {high}, got {shown(scores)}")
+    totals = [int(value) for value in values]
+    if max(totals) >= rules.target and totals.count(min(totals)) == 1:
+        raise DealError(f"scores: at {shown(scores)} the game is over, one player alone being lowest")
+    return totals
 
 
 def legal_of(game: NDArray[Any], rules: Rules) -> int:
@@ -147,11 +166,9 @@ def act(game: NDArray[Any], rules: Rules, action: Any) -> None:
     """Apply one action to a `GAME` array of length 1; raises `IllegalActionError` and leaves the game as it was."""
     legal = legal_of(game, rules)
     if not _is_action(action) or not legal >> int(action) & 1:
-        names = " ".join(_ACTION_NAMES[a] for a in indices(legal))
-        given = f"{int(action)} ({_ACTION_NAMES[action]})" if _is_action(action) else shown(action)
         if not legal:
-            raise IllegalActionError(f"action {given}: the game is over, nobody is to move")
-        raise IllegalActionError(f"seat {game['seat'][0]}: action {given} is illegal, allowed are: {names}")
+            raise IllegalActionError(f"action {shown(action)}: the game is over, nobody is to move")
+        raise IllegalActionError(f"seat {game['seat'][0]}: {describe_illegal(action, legal)}")
     apply_all(game, compile_rules(rules), np.array([action], np.int64))
 
 
@@ -172,7 +189,7 @@ def set_deal(
     totals = check_scores(scores, rules)
     if call is not None and (rules.call_by == "rotation" or call not in rules.calls):
         allowed = "none, the rotation calls" if rules.call_by == "rotation" else ", ".join(rules.calls)
-        raise DealError(f"call: {call!r} is not among the calls of these rules: {allowed}")
+        raise DealError(f"call: {shown(call)} is not among the calls of these rules: {allowed}")
     game["hand"][0] = hands
     game["dealer"] = seat
     game["scores"][0] = totals
@@ -196,13 +213,18 @@ def set_options(game: NDArray[Any], rules: Rules, options: Mapping[str, Any]) ->
         game: what is not asked for stays as it was dealt here.
         rules: the rules it is played under.
         options: ``hands`` (four, see `parse_hand`), ``dealer`` (a seat), ``scores`` (four totals before the deal) and
-            ``call`` (what the dealer has called), each of them or none.
+            ``call`` (what the dealer has called), each of them or none. Options of other names alone, none of
+            them nearly one of these, are meant for somebody else and left alone.
 
     Raises `DealError` or `NotationError` for anything else, before the game is changed.
     """
-    unknown = sorted(set(options) - set(POSITION_OPTIONS))
+    if not isinstance(options, Mapping):
+        raise DealError(f"options: expected a mapping, got {shown(options)}")
+    unknown = sorted(set(options) - set(POSITION_OPTIONS), key=str)
+    if len(unknown) == len(options) and not any(get_close_matches(str(name), POSITION_OPTIONS) for name in unknown):
+        return
     if unknown:
-        raise DealError(f"options: {unknown[0]!r} is not one of {', '.join(POSITION_OPTIONS)}")
+        raise DealError(f"options: {shown(unknown[0])} is not one of {', '.join(POSITION_OPTIONS)}")
     dealt = {name: game[field][0].tolist() for name, field in (("hands", "hand"), ("dealer",) * 2, ("scores",) * 2)}
     position = dealt | dict(options)
     hands = parse_hands(position["hands"])
@@ -284,7 +306,7 @@ def string_to_position(text: str) -> tuple[NDArray[Any], Rules]:
     game["deal"] = _number("deal", facts.get("deal", "0"), (rules.max_deals or _MAX_DEAL) - 1)
     latched = _number("latched", facts.get("latched", "0"), int(rules.ties == "play on"))
     dealer = _number("dealer", tokens[0], NUM_SEATS - 1)
-    scores = [_number("scores", part, MAX_SCORE, signed=True) for part in tokens[1].split(",")]
+    scores = [_number("scores", part, 2 * MAX_SCORE, signed=True) for part in tokens[1].split(",")]
     hands = [string_to_hand(part) for part in tokens[2].split("/")]
     moves = tokens[3:]
     try:
@@ -331,7 +353,7 @@ def set_kitty(game: NDArray[Any], received: Sequence[int]) -> None:
         hand = (int(g.hand[s]) & ~int(g.kitty[s])) | cards
         game["hand"][0, s] = hand
         game["kitty"][0, s] = cards
-        if hand & 1:  # the two of clubs, who leads
+        if hand >> TWO_OF_CLUBS & 1:  # R7
             game["seat"] = s
 
 
@@ -389,7 +411,7 @@ def parse_hand(hand: Any) -> int:
     if isinstance(hand, int | np.integer):
         return int(hand)
     cards = _listed("hand", hand)
-    if all(_is_whole(card) and 0 <= card < NUM_CARDS for card in cards):
+    if all(is_whole(card, 0, NUM_CARDS - 1) for card in cards):
         if len(set(cards)) < len(cards):
             raise DealError(f"hand {shown(cards)}: a card stands there twice")
         return mask_of(map(int, cards))

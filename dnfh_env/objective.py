@@ -8,23 +8,24 @@ Both sum to 0 over the table at every moment.
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from dnfh_env._bits import plain, popcount
-from dnfh_env.engine import NO_SEAT, OVER
+from dnfh_env.engine import NO_SEAT, OVER, apply
+from dnfh_env.errors import ArgumentError, one_of, shown
 from dnfh_env.rules import SHOT_CODES, Rules
 
 Reward = Literal["win", "points"]
 
 SHOT_VALUE = 52
-"""What being shot costs in card points, at level scores: measured, see ``docs/environment.md``."""
+"""What a shot game costs each other seat in card points: a chosen constant, near what one is worth at level scores."""
 
-WIN, POINTS = range(len(get_args(Reward)))
-REWARDS: dict[str, int] = {"win": WIN, "points": POINTS}
+WIN, POINTS = range(2)
+REWARDS: dict[Reward, int] = {"win": WIN, "points": POINTS}
 _SHOT_GAME = SHOT_CODES["game"]
 
 
@@ -62,6 +63,16 @@ def centred(scores: Any, points: Any, weight: Any, out: Any) -> None:
         out[s] -= mean
 
 
+@njit
+def apply_and_pay(g: Any, r: Any, action: Any, objective: Any, paid: Any, scratch: Any) -> None:
+    """Make one legal decision; the change of the four standings goes into ``paid``. Both buffers are ``float[4]``."""
+    standing(g, r, objective, paid)
+    apply(g, r, action)
+    standing(g, r, objective, scratch)
+    for s in range(4):
+        paid[s] = scratch[s] - paid[s]
+
+
 @njit(cache=True)
 def standings(games: Any, rules: Any, objective: Any, out: Any) -> None:
     """`standing` for each record into ``out``, ``float64[B, 4]``."""
@@ -77,32 +88,39 @@ def standings_of(games: NDArray[Any], rules: NDArray[Any], objective: int) -> ND
 
 
 def check_reward(reward: str) -> Reward:
-    """The name of a reward, or ``ValueError`` that lists them."""
-    if reward not in REWARDS:
-        raise ValueError(f"reward: {reward!r} is not one of {', '.join(map(repr, REWARDS))}")
-    return reward  # type: ignore[return-value]
+    """The name of a reward, or `ArgumentError` that lists them."""
+    name: Reward = one_of("reward", reward, REWARDS)
+    return name
+
+
+def check_episode(episode: str, allowed: tuple[str, ...]) -> Any:
+    """The kind of an episode, or `ArgumentError` that lists them."""
+    return one_of("episode", episode, allowed)
 
 
 def rules_of(rules: Rules, episode: str, max_deals: int | None) -> Rules:
-    """The rules of an episode: ``"deal"`` is a game of one; raises ``ValueError`` where they do not fit together."""
+    """The rules of an episode: ``"deal"`` is a game of one; raises `ArgumentError` where they do not fit together."""
     if episode == "deal":
         if max_deals not in (None, 1):
-            raise ValueError(f"max_deals: {max_deals!r} does not go with episode='deal', which has one")
+            raise ArgumentError(f"max_deals: {shown(max_deals)} does not go with episode='deal', which has one")
         max_deals = 1
     return rules if max_deals is None else rules.replace(max_deals=max_deals)
 
 
 def reward_of(episode: str, reward: str | None) -> Reward:
-    """The reward of an episode, by default that of its kind; raises ``ValueError`` where they do not fit together."""
+    """The reward of an episode, by default that of its kind; raises `ArgumentError` where they do not fit together."""
     if reward is None:
         return "points" if episode == "deal" else "win"
     if reward == "win" and episode == "deal":
-        raise ValueError("reward: 'win' needs whole games, episode='deal' goes with 'points'")
+        raise ArgumentError("reward: 'win' needs whole games, episode='deal' goes with 'points'")
     return check_reward(reward)
 
 
 def illegal_reward(rules: Rules, reward: Reward) -> float:
-    """What an illegal action that ends an episode costs: more than lies between the returns of any two legal games."""
+    """What an illegal action that ends an episode costs: more than lies between the returns of any two legal games.
+
+    The limit stands in eight times, since a set position may begin with scores at it.
+    """
     if reward == "win":
         return -2.0
-    return -float(3 * rules.score_limit + 5 * SHOT_VALUE)
+    return -float(8 * rules.score_limit + 5 * SHOT_VALUE)

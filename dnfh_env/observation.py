@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from dnfh_env._bits import U0, bit, plain, unpack
 from dnfh_env.cards import CARD_NAMES, SUITS
-from dnfh_env.engine import CALL, NO_CALL, OVER, PICK, PLAY
+from dnfh_env.engine import CALL, NO_CALL, OVER, PICK, PICK_DIRECTION, PLAY
+from dnfh_env.errors import one_of
 from dnfh_env.rules import CALLS, FIRST_CALL
-from dnfh_env.view import VIEW, look, table_cards
+from dnfh_env.view import VIEW, checked_seats, look, table_cards
 
 Observation = Literal["compact", "full"]
 
@@ -212,10 +213,7 @@ LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (COMPACT, FULL)}
 
 _HIGH = 52
 """Where the 12 further bits of a word begin."""
-_DIRECTION_OF_PICK = np.array(
-    [[1 << d for d in range(3) for _ in range(int(call[d]))] if call.isdigit() else [7] * 3 for call in CALLS],
-    np.uint64,
-)
+_DIRECTION_OF_PICK = np.vstack([1 << PICK_DIRECTION, np.full((2, 3), 7)]).astype(np.uint64)
 """[call, pick]: bits of "pick goes to"."""
 
 
@@ -348,16 +346,15 @@ def encode_states(games: Any, rules: Any, seats: Any, views: Any, out: Any) -> N
 
 
 def check_observation(observation: str) -> Observation:
-    """The name of a layout, or ``ValueError`` that lists them."""
-    if observation not in get_args(Observation):
-        raise ValueError(f"observation: {observation!r} is not one of {', '.join(map(repr, LAYOUTS))}")
-    return observation  # type: ignore[return-value]
+    """The name of a layout, or `ArgumentError` that lists them."""
+    name: Observation = one_of("observation", observation, LAYOUTS)
+    return name
 
 
 def pack(views: NDArray[Any], target: int, layout: Layout = COMPACT) -> NDArray[np.uint64]:
     """Views as packed features, ``uint64[B, layout.words]``; `dnfh_env._bits.unpack` gives the bits.
 
-    ``layout`` is `COMPACT` or `FULL`; another raises ``ValueError``, since `STATE` needs `pack_state`.
+    ``layout`` is `COMPACT` or `FULL`; another raises `ArgumentError`, since `STATE` needs `pack_state`.
     """
     full = check_observation(layout.name) == FULL.name
     words = np.empty((len(views), layout.words), np.uint64)
@@ -378,5 +375,5 @@ def state_features(games: NDArray[Any], rules: NDArray[Any], seats: NDArray[np.i
 def pack_state(games: NDArray[Any], rules: NDArray[Any], seats: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Games with nothing hidden, seen from the place of ``seats[i]``: ``uint64[B, STATE.words]``."""
     words = np.empty((len(games), STATE.words), np.uint64)
-    encode_states(plain(games), rules, plain(seats, np.int64), np.zeros(1, VIEW), words)
+    encode_states(plain(games), rules, checked_seats(seats, len(games)), np.zeros(1, VIEW), words)
     return words

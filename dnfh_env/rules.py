@@ -26,7 +26,7 @@ from dnfh_env.cards import (
     card_id,
     mask_of,
 )
-from dnfh_env.errors import RulesError, shown
+from dnfh_env.errors import RulesError, one_of, shown, whole
 
 FIRST_CALL = 52
 """Action id of the first call; call ``i`` of `CALLS` is action ``FIRST_CALL + i`` (R3)."""
@@ -40,7 +40,7 @@ HOLD = FIRST_CALL + CALLS.index("hold")
 
 MAX_ROTATION = 16
 MAX_POINTS = 100
-MAX_SCORE = 30_000
+MAX_SCORE = 16_000
 MAX_DEALS = 1000
 
 FirstLead = Literal["2C", "any club"]
@@ -121,15 +121,15 @@ class Rules:
 
     def __post_init__(self) -> None:
         for field, allowed in _CHOICES.items():
-            _one_of(field, getattr(self, field), allowed)
+            one_of(field, getattr(self, field), allowed, RulesError)
         object.__setattr__(self, "points", _points(self.points))
         object.__setattr__(self, "calls", _calls(self.calls, self.call_by))
         for field in ("hearts_with_qs", "shot_needs_jack"):
             if not isinstance(getattr(self, field), bool):
                 raise RulesError(f"{field}: {shown(getattr(self, field))} is not True or False")
-        object.__setattr__(self, "target", _whole("target", self.target, 1, MAX_SCORE))
+        object.__setattr__(self, "target", whole("target", self.target, 1, MAX_SCORE, RulesError))
         if self.max_deals is not None:
-            object.__setattr__(self, "max_deals", _whole("max_deals", self.max_deals, 1, MAX_DEALS))
+            object.__setattr__(self, "max_deals", whole("max_deals", self.max_deals, 1, MAX_DEALS, RulesError))
         if not self.shot_cards and self.shot != "none":
             raise RulesError("points: no card has points, so there is nothing to shoot; set shot to 'none'")
         _check_that_games_end(self)
@@ -190,8 +190,17 @@ class Rules:
 
     def digest(self) -> str:
         """16 hexadecimal digits that name these rules: equal rules, equal digest, on every machine and version."""
-        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+        return _digest(self.to_dict())
+
+    def play_digest(self) -> str:
+        """`digest` of what decides within a deal and about winning: binds a trained policy to its rules.
+
+        How long games may go on and how a table is filled are left out.
+        """
+        neutral = Rules()
+        outside = ("max_deals", "table_dealer", "leaver", "empty_line")
+        fields = self.to_dict() | {name: getattr(neutral, name) for name in outside}
+        return _digest(fields)
 
     def __repr__(self) -> str:
         """Only the fields that differ from the default; evaluates to equal rules."""
@@ -236,15 +245,18 @@ class Rules:
         return self.longest_game * (sum(map(abs, self.points)) + self.positive_total)
 
 
-def _one_of(field: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise RulesError(f"{field}: {shown(value)} is not one of {', '.join(map(repr, allowed))}")
+def checked_rules(rules: Rules | None) -> Rules:
+    """``rules``, or the default ones for ``None``; raises `RulesError` for what is no `Rules`."""
+    if rules is None:
+        return Rules()
+    if not isinstance(rules, Rules):
+        raise RulesError(f"rules: expected a Rules object, got {shown(rules)}; Rules.from_dict makes one of a mapping")
+    return rules
 
 
-def _whole(field: str, value: Any, low: int, high: int) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not low <= value <= high:
-        raise RulesError(f"{field}: {shown(value)} is not a whole number from {low} to {high}")
-    return int(value)
+def _digest(fields: Mapping[str, Any]) -> str:
+    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
 def _points(points: Any) -> tuple[int, ...]:
@@ -253,7 +265,8 @@ def _points(points: Any) -> tuple[int, ...]:
             f"points: expected {NUM_CARDS} whole numbers, one for each card (see card_points), got {shown(points)}"
         )
     return tuple(
-        _whole(f"points of {CARD_NAMES[card]}", value, -MAX_POINTS, MAX_POINTS) for card, value in enumerate(points)
+        whole(f"points of {CARD_NAMES[card]}", value, -MAX_POINTS, MAX_POINTS, RulesError)
+        for card, value in enumerate(points)
     )
 
 
@@ -261,7 +274,7 @@ def _calls(calls: Any, call_by: str) -> tuple[str, ...]:
     if not isinstance(calls, list | tuple) or not calls:
         raise RulesError(f"calls: expected at least one of {', '.join(CALLS)}, got {shown(calls)}")
     for call in calls:
-        _one_of("calls", call, CALLS)
+        one_of("calls", call, CALLS, RulesError)
     if call_by == "rotation":
         if len(calls) > MAX_ROTATION:
             raise RulesError(f"calls: a rotation has at most {MAX_ROTATION} calls, got {len(calls)}")

@@ -19,17 +19,17 @@ from gymnasium.vector.utils import batch_space
 from numba import njit
 from numpy.typing import NDArray
 
-from dnfh_env._bits import U0, plain
+from dnfh_env._bits import U0
 from dnfh_env._random import SEAT, below, mix, stream
-from dnfh_env.agent import Agent, are_legal, ask, legal_rows, make_agent
+from dnfh_env.agent import Agent, are_legal, ask, legal_rows, make_agents, three_others
 from dnfh_env.batch import Batch
 from dnfh_env.cards import NUM_SEATS
-from dnfh_env.engine import GAME, NEXT_GAME, NO_SEAT, NUM_ACTIONS, OVER, key_of, keys_of_deal, start_games
-from dnfh_env.errors import IllegalActionError
-from dnfh_env.notation import check_counter, check_seat, set_options
-from dnfh_env.objective import Reward, illegal_reward, reward_of, rules_of
+from dnfh_env.engine import GAME, NEXT_GAME, NO_SEAT, NUM_ACTIONS, OVER, key_of, keys_of_deal, new_games
+from dnfh_env.errors import ArgumentError, one_of
+from dnfh_env.notation import check_counter, check_seat, set_options, whole_numbers
+from dnfh_env.objective import Reward, check_episode, illegal_reward, reward_of, rules_of
 from dnfh_env.observation import LAYOUTS, PLACES, Layout, Observation, check_observation, features
-from dnfh_env.rules import Rules
+from dnfh_env.rules import Rules, checked_rules
 from dnfh_env.view import VIEW, look, relative, views_of
 
 Episode = Literal["game", "deal"]
@@ -100,24 +100,24 @@ class SeatBatch:
     """
 
     def __init__(self, num_envs: int, **options: Unpack[SeatOptions]) -> None:
-        """Set up; `reset` starts. Raises ``ValueError`` for options that are none or do not fit together."""
-        unknown = sorted(set(options) - set(SeatOptions.__annotations__))
+        """Set up; `reset` starts. Raises `ArgumentError` for what does not fit, ``TypeError`` for unknown names."""
+        unknown = sorted(set(options) - set(SeatOptions.__annotations__), key=str)
         if unknown:
             raise TypeError(f"unknown option {unknown[0]!r}, the options are {', '.join(SeatOptions.__annotations__)}")
-        given = options.get("rules")
-        rules = Rules() if given is None else given
-        self.episode = check_episode(options.get("episode", "game"))
+        rules = checked_rules(options.get("rules"))
+        self.episode: Episode = check_episode(options.get("episode", "game"), get_args(Episode))
         self.reward = reward_of(self.episode, options.get("reward"))
         self.observation = check_observation(options.get("observation", "compact"))
         self.layout = LAYOUTS[self.observation]
         seat = options.get("seat")
         self.seat = None if seat is None else check_seat("seat", seat)
-        self.opponents = make_opponents(options.get("opponents", "random"), rules)
+        self.opponents = make_agents(three_others("opponents", options.get("opponents", "random")), rules)
         self._parties = parties_of(self.opponents)
         self.batch = Batch(num_envs, rules_of(rules, self.episode, options.get("max_deals")), 0, self.reward)
         self.illegal_reward = illegal_reward(self.batch.rules, self.reward)
         self.seats = np.zeros(num_envs, np.int64)
         """The learner's seat in each row, ``int64[B]``."""
+        self._ready = False
         self.views = self.batch.views()
         """What the learner knows in each row, a `VIEW` array; a new one with each step."""
 
@@ -154,21 +154,17 @@ class SeatBatch:
         """
         old = self.batch.games
         if seed is None:
-            games = self._dealt(old["seed"], old["game"] + (NEXT_GAME if advance else U0))
+            games = new_games(self.batch.rules, old["seed"], old["game"] + (NEXT_GAME if advance else U0))
         else:
-            games = self._dealt(np.full(len(self), check_counter("seed", seed), np.uint64), np.arange(len(self)))
+            games = new_games(self.batch.rules, check_counter("seed", seed), np.arange(len(self)))
         for row, position in enumerate(each_row(options, len(self))):
             if position:
                 set_options(games[row : row + 1], self.batch.rules, position)
+        self._ready = False
         self.batch.games[:] = games
         self._seat(np.arange(len(self)))
         self._play_on(Tally(len(self)))
-
-    def _dealt(self, seeds: NDArray[Any], numbers: NDArray[Any]) -> NDArray[Any]:
-        """The games of these numbers under these seeds, at their start."""
-        games = np.zeros(len(seeds), GAME)
-        start_games(games, self.batch.compiled, plain(seeds, np.uint64), plain(numbers, np.uint64))
-        return games
+        self._ready = True
 
     def _seat(self, rows: NDArray[np.int64]) -> None:
         """Give the learner its seat in games just begun; in a new array, since a step still needs the old one."""
@@ -183,23 +179,20 @@ class SeatBatch:
         Args:
             actions: ``B`` whole numbers; one that is not legal in its row ends that episode.
 
-        Raises `IllegalActionError` if they are not ``B`` whole numbers, and `AgentError` if an opponent errs.
+        Raises `IllegalActionError` if they are not ``B`` whole numbers, ``ResetNeeded`` before the first `reset`, and
+        `AgentError` if an opponent errs, after which a `reset` is needed too.
         """
-        chosen = self._whole_numbers(actions)
+        if not self._ready:
+            raise ResetNeeded("step: no episode is under way, call reset first")
+        chosen = whole_numbers("actions", actions, len(self))
+        self._ready = False  # until all have decided: an opponent that errs leaves games half way
         seats, tally, rows = self.seats, Tally(len(self)), np.arange(len(self))
         legal = are_legal(self.views["legal"], chosen)
         self._apply(rows[legal], chosen[legal], tally)
         self._abandon(rows[~legal], tally)
         self._play_on(tally)
+        self._ready = True
         return self._settle(seats, tally)
-
-    def _whole_numbers(self, actions: Any) -> NDArray[np.int64]:
-        chosen = np.asarray(actions)
-        if chosen.shape != (len(self),) or not np.issubdtype(chosen.dtype, np.integer):
-            raise IllegalActionError(
-                f"actions: expected {len(self)} whole numbers, got {chosen.dtype}{list(chosen.shape)}"
-            )
-        return chosen.astype(np.int64)
 
     def _apply(self, rows: NDArray[np.int64], actions: NDArray[np.int64], tally: Tally) -> None:
         """Make a decision, of whatever seat, in some rows."""
@@ -214,10 +207,11 @@ class SeatBatch:
         """End the episodes in which the action was illegal."""
         if len(rows):
             games = self.batch.games[rows]
+            self.batch.games[rows] = new_games(self.batch.rules, games["seed"], games["game"] + NEXT_GAME)
+            games["phase"] = OVER  # nobody is to move in what is last seen
             tally.end(rows, games, False)
             tally.illegal[rows] = True
             tally.rewards[rows] = self.illegal_reward
-            self.batch.games[rows] = self._dealt(games["seed"], games["game"] + NEXT_GAME)
             self._seat(rows)
 
     def _play_on(self, tally: Tally) -> None:
@@ -318,32 +312,13 @@ def facts_of(final: NDArray[Any], seats: NDArray[np.int64], illegal: NDArray[np.
     facts = {
         "illegal": illegal,
         "seat": seats,
-        "deals": final["deal"] + (final["phase"] == OVER),
+        "deals": final["deal"] + ~illegal,
         "card_points": final["points"][mine],
         "score": final["scores"][mine],
         "won": wins[mine] / np.maximum(wins.sum(axis=1), 1),
         "shot": shot,
     }
     return {name: facts[name].astype(dtype) for name, dtype in FACTS.items()}
-
-
-def check_episode(episode: str) -> Episode:
-    """The kind of an episode, or ``ValueError`` that lists them."""
-    if episode not in get_args(Episode):
-        raise ValueError(f"episode: {episode!r} is not one of {', '.join(map(repr, get_args(Episode)))}")
-    return episode  # type: ignore[return-value]
-
-
-def make_opponents(opponents: str | Agent | Sequence[str | Agent], rules: Rules) -> list[Agent]:
-    """Three agents, those for the places left, across and right of the learner; equal names are one agent."""
-    single = isinstance(opponents, str) or hasattr(opponents, "act")
-    specs: list[Any] = [opponents] * 3 if single else list(opponents)  # type: ignore[arg-type]
-    if len(specs) != NUM_SEATS - 1:
-        raise ValueError(
-            f"opponents: expected one agent or three, for the places left, across, right; got {len(specs)}"
-        )
-    built = {spec: make_agent(spec, rules) for spec in specs if isinstance(spec, str)}
-    return [built[spec] if isinstance(spec, str) else make_agent(spec) for spec in specs]
 
 
 def parties_of(opponents: list[Agent]) -> list[tuple[str, Agent, NDArray[np.bool_]]]:
@@ -363,7 +338,7 @@ def each_row(
     if options is None or isinstance(options, Mapping):
         return [options or {}] * count
     if len(options) != count:
-        raise ValueError(f"options: expected one mapping or {count}, one for each row, got {len(options)}")
+        raise ArgumentError(f"options: expected one mapping or {count}, one for each row, got {len(options)}")
     return options
 
 
@@ -480,8 +455,6 @@ class SeatVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int64], NDArray[An
         self, actions: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Make the seat's decision in every row and play on to its next one."""
-        if self._new:
-            raise ResetNeeded("step: no episode is under way, call reset first")
         step = self.batch.step(actions)
         infos = self._infos()
         if len(step.rows):
@@ -531,7 +504,5 @@ def seen_as_text(view: NDArray[Any], batch: SeatBatch) -> str:
 
 
 def check_render_mode(render_mode: str | None, modes: Sequence[str]) -> str | None:
-    """A render mode, or ``ValueError`` that lists them."""
-    if render_mode is not None and render_mode not in modes:
-        raise ValueError(f"render_mode: {render_mode!r} is not None or one of {', '.join(map(repr, modes))}")
-    return render_mode
+    """A render mode or ``None``, or `ArgumentError` that lists the modes."""
+    return None if render_mode is None else str(one_of("render_mode", render_mode, modes))

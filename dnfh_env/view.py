@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from dnfh_env._bits import U0, plain
 from dnfh_env.cards import NUM_CARDS
-from dnfh_env.engine import NO_CARD, PICK, legal
+from dnfh_env.engine import NO_CARD, legal
+from dnfh_env.errors import ArgumentError, shown
 from dnfh_env.rules import KITTY
-
-ME, LEFT_SEAT, ACROSS_SEAT, RIGHT_SEAT = range(4)
-"""Places in a view."""
 
 _VIEW_FIELDS: list[Any] = [
     ("hand", np.uint64),
@@ -89,7 +87,7 @@ def look(g: Any, r: Any, seat: Any, v: Any) -> None:
 @njit(inline="always")
 def look_at_pass(g: Any, seat: Any, v: Any) -> None:
     """One's own picks at once; what others gave only after the exchange, and of a kitty never from whom (R4, R5)."""
-    exchanged = g.phase != PICK
+    exchanged = g.num_picks == 12
     for d in range(3):
         v.given[d] = g.given[seat, d]
         if not exchanged:
@@ -115,8 +113,27 @@ def look_all(games: Any, rules: Any, seats: Any, views: Any) -> None:
         look(games[i], rules[0], seats[i], views[i])
 
 
+@njit(cache=True)
+def are_seats(seats: Any) -> Any:
+    """Whether ``int64[B]`` are all 0 to 3."""
+    good = True
+    for i in range(seats.shape[0]):
+        good &= 0 <= seats[i] < 4
+    return good
+
+
+def checked_seats(seats: Any, count: int) -> NDArray[np.int64]:
+    """``count`` seats as the kernels take them; raises `ArgumentError` unless each is a whole number from 0 to 3."""
+    found = np.asarray(seats)
+    if found.shape == (count,) and found.dtype.kind in "iu":
+        array: NDArray[np.int64] = plain(found, np.int64)
+        if are_seats(array):
+            return array
+    raise ArgumentError(f"seats: expected {count} whole numbers from 0 to 3, got {shown(seats)}")
+
+
 def views_of(games: NDArray[Any], rules: NDArray[Any], seats: NDArray[np.int64]) -> NDArray[Any]:
-    """A fresh `VIEW` array: what ``seats[i]`` knows of ``games[i]``."""
+    """A fresh `VIEW` array: what ``seats[i]`` knows of ``games[i]``; raises `ArgumentError` for what is no seat."""
     views = np.zeros(len(games), VIEW)
-    look_all(plain(games), rules, plain(seats, np.int64), views)
+    look_all(plain(games), rules, checked_seats(seats, len(games)), views)
     return views

@@ -48,7 +48,10 @@ MUTANTS = (
     Mutant("engine.py", "R2 seat 0 always deals first", "g.dealer = below(4,", "g.dealer = 0 * below(4,"),
     Mutant("engine.py", "R3 the dealer's left calls", "g.seat = g.dealer\n", "g.seat = (g.dealer + 1) & 3\n"),
     Mutant(
-        "engine.py", "R3 the rotation starts at its second call", "r.rotation[g.deal %", "r.rotation[(g.deal + 1) %"
+        "engine.py",
+        "R3 the rotation leaves out its last call",
+        "% r.rotation_length])",
+        "% max(1, r.rotation_length - 1)])",
     ),
     Mutant("engine.py", "R3 hold passes", "if call == HOLD:", "if call == NO_CALL:"),
     Mutant("rules.py", "R3 two splits are swapped", '"120", "111"', '"111", "120"'),
@@ -104,8 +107,8 @@ MUTANTS = (
     Mutant(
         "engine.py",
         "R9 the ban restricts following",
-        "follow = hand & _SUITS[led // 13]",
-        "follow = hand & _SUITS[led // 13] & ~(r.first_ban if g.num_plays < 4 else U0)",
+        "follow = hand & ",
+        "follow = hand & ~(r.first_ban if g.num_plays < 4 else U0) & ",
     ),
     Mutant("engine.py", "R9 nothing but scoring cards: no legal card", "if harmless:", "if harmless or hand:"),
     Mutant("rules.py", "R9 the jack is no scoring card", "(self.points) if value)", "(self.points) if value > 0)"),

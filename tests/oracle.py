@@ -159,12 +159,14 @@ class Oracle:
         scores: Sequence[int] = (0, 0, 0, 0),
         deal: int = 0,
         latched: bool = False,
+        number: int = 0,
     ) -> None:
         self.rules = rules
         self.value = {card: int(rules.points[13 * SUITS.index(suit_of(card)) + rank_of(card)]) for card in DECK}
         self.scoring = {card for card in DECK if self.value[card] != 0}  # R9, R13
         self.dealer = dealer
         self.deal = deal
+        self.number = number
         self.scores = list(scores)
         self.latched = latched
         self.winners = set()
@@ -223,11 +225,12 @@ class Oracle:
             self.phase = "call"
             self.seat = self.dealer
             return
-        calls = self.rules.calls  # R3: deal k of the game takes call k of the rotation, over and over
+        calls = self.rules.calls  # R3: deal k of the game takes call k of the rotation, over and over;
+        turn = self.number if self.rules.max_deals == 1 else self.deal  # a game of one deal the call of its own number
         self._count("R3 rotation")
-        if self.deal >= len(calls):
+        if turn >= len(calls):
             self._count("R3 rotation starts over")
-        self._take_call(calls[self.deal % len(calls)])
+        self._take_call(calls[turn % len(calls)])
 
     def _take_call(self, call: str) -> None:
         self._count(f"R3 call {call}")

@@ -218,12 +218,13 @@ class Start:
 
 def random_start(rng: random.Random, rules: Rules) -> Start:
     """A moment of a game under way, often near its end and often with equal scores."""
-    highest = rules.target - 1
-    latched = rules.ties == "play on" and rng.random() < 0.7
-    if latched:
-        highest += rng.choice((-80, 0, 60))
-    scores = [rng.choice((highest, highest - 20, rng.randint(highest - 300, highest))) for _ in SEATS]
+    deal = rng.randrange(rules.longest_game)
+    reach = deal * rules.score_limit // rules.longest_game
+    latched = deal > 0 and rules.ties == "play on" and rng.random() < 0.7
+    highest = min(reach, rules.target - 1 + (rng.choice((-80, 0, 60)) if latched else 0))
+    scores = [max(-reach, rng.choice((highest, highest - 20, highest - rng.randint(0, 300)))) for _ in SEATS]
     if rng.random() < 0.6:
         scores = [rng.choice(scores[:2]) for _ in SEATS]
-    deal = rng.randrange(rules.max_deals or 20)
+    if latched:  # and not over, so the lowest are tied
+        scores[sorted(SEATS, key=scores.__getitem__)[1]] = min(scores)
     return Start(rng.randrange(4), scores, deal, latched)

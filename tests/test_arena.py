@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from agents.arena import SEED, Match, Result, evaluate
 from agents.greedy import Greedy
 from agents.stats import mean_interval, rate_interval
-from dnfh_env import AgentError, DealError, Game, Rules
+from dnfh_env import AgentError, ArgumentError, Game, Rules
 from dnfh_env.agent import Agent, RandomAgent
 from dnfh_env.cards import card_id, mask_of
 from dnfh_env.engine import PICK, PLAY
+from dnfh_env.rules import CALLS, FIRST_CALL
 
 SHOOTER_WORTH = 3 * 52 * 4 / 3
 
@@ -186,7 +187,7 @@ def test_wrong_numbers_of_others(others: list[str]) -> None:
 def test_unknown_agents_and_seeds() -> None:
     with pytest.raises(AgentError, match="unknown agent 'nobody'"):
         Match("greedy", "nobody")
-    with pytest.raises(DealError, match="seed: -1"):
+    with pytest.raises(ArgumentError, match="seed: -1"):
         Match("greedy", seed=-1)
 
 
@@ -203,3 +204,22 @@ def test_what_was_played_before_an_interruption_stays() -> None:
     result = match.result()
     assert result.edge is not None
     assert result.edge.n == match.played == 5
+
+
+class Cheat:
+    """Plays the lowest card of the deck again and again, and writes into its views that it may."""
+
+    def act(self, views: NDArray[Any], rng: NDArray[np.uint64]) -> NDArray[np.int64]:
+        views["legal"] = np.uint64(2**64 - 1)
+        return np.zeros(len(views), np.int64)
+
+
+def test_an_agent_that_rewrites_what_is_legal_is_caught() -> None:
+    with pytest.raises(AgentError, match=r"Cheat: action 0 .2C. is illegal, allowed are: 300"):
+        evaluate(Cheat(), "greedy", deals=20, games=0)
+
+
+def test_deals_under_a_rotation_take_its_calls_in_turn() -> None:
+    match = Match("random", "random", Rules.standard_hearts())
+    games = match._play(Rules.standard_hearts(max_deals=1), np.arange(8))
+    assert games["call"][::4].tolist() == [FIRST_CALL + CALLS.index(c) for c in ("300", "003", "030", "hold")] * 2

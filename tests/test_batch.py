@@ -16,7 +16,7 @@ from dnfh_env.agent import RandomAgent, ask, make_agent
 from dnfh_env.batch import Batch, Step
 from dnfh_env.cards import CARD_NAMES
 from dnfh_env.engine import GAME, NEXT_GAME
-from dnfh_env.errors import AgentError, DealError, IllegalActionError
+from dnfh_env.errors import AgentError, ArgumentError, IllegalActionError
 from dnfh_env.game import Game
 from dnfh_env.objective import POINTS, SHOT_VALUE, WIN, standings_of
 from dnfh_env.rules import CALLS, Rules, compile_rules
@@ -301,16 +301,16 @@ def test_rows_that_are_not_there_or_named_twice(rows: list[int]) -> None:
 @pytest.mark.small
 def test_settings_that_are_none() -> None:
     for number in (0, -1):
-        with pytest.raises(ValueError, match=f"num_games: {number} is not at least 1"):
+        with pytest.raises(ValueError, match=f"num_games: {number} is not a whole number from 1 up"):
             Batch(number)
     with pytest.raises(ValueError, match="reward: 'gold' is not one of 'win', 'points'"):
         Batch(1, reward="gold")
     for seed in (-1, 2**64, None, 1.0):
-        with pytest.raises(DealError, match=r"seed: .* is not a whole number from 0 to"):
+        with pytest.raises(ArgumentError, match=r"seed: .* is not a whole number from 0 to"):
             Batch(1, seed=seed)  # type: ignore[arg-type]
     batch = Batch(2)
     before = batch.games.tobytes()
-    with pytest.raises(DealError):
+    with pytest.raises(ArgumentError):
         batch.reset(-5)
     assert batch.games.tobytes() == before
 

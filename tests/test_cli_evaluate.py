@@ -145,6 +145,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert "AGENT" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_script_loads_no_torch(tmp_path: Path) -> None:
     code = "import sys, evaluate; from agents.cli import main; main(sys.argv[1:]); print('torch' in sys.modules)"
     done = run("-c", code, "evaluate", "greedy", *SMALL, "--out", str(tmp_path))

@@ -199,7 +199,8 @@ class Twins:
         self.entered, self.shooter = facts["entered"], facts["shooter"]
         before = facts["dealer"], facts["scores"], facts["deal"], facts["latched"]
         try:
-            self.oracle = Oracle(rules, self.hands(), *before)
+            number = int(game["game"][0] % 2**32 + game["game"][0] // 2**32)
+            self.oracle = Oracle(rules, self.hands(), *before, number)
             self.compare()
         except ValueError as error:
             raise DifferenceError(notation.position_to_string(game, rules), str(error)) from None

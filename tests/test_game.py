@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dnfh_env.cards import CARD_NAMES
-from dnfh_env.errors import DealError, DnfhError, IllegalActionError, NotationError
+from dnfh_env.errors import ArgumentError, DealError, DnfhError, IllegalActionError, NotationError
 from dnfh_env.game import PHASES, Game, _checksum, _dump
 from dnfh_env.rules import CALLS, Rules
 from dnfh_env.view import VIEW
@@ -110,7 +110,7 @@ def test_the_record_is_a_copy() -> None:
 @pytest.mark.parametrize("name", ["seed", "game"])
 @pytest.mark.parametrize("value", [-1, 2**64, 1.0, None, "1", True, HUGE])
 def test_seeds_that_are_none(name: str, value: Any) -> None:
-    with pytest.raises(DealError, match=f"{name}: .* is not a whole number from 0 to "):
+    with pytest.raises(ArgumentError, match=f"{name}: .* is not a whole number from 0 to "):
         Game(**{name: value})
 
 

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from agents.arena import evaluate, play_out
 from agents.greedy import Greedy
 from dnfh_env import Batch, Game, Rules, make_agent
-from dnfh_env.agent import RandomAgent, empty_views
+from dnfh_env.agent import RandomAgent
 from dnfh_env.cards import card_id, mask_of
 from dnfh_env.engine import CALL, GAME, NO_CARD, PICK, PLAY, start_games
 from dnfh_env.notation import action_to_string, string_to_action
 from dnfh_env.rules import compile_rules
+from dnfh_env.view import VIEW
 from random_rules import random_rules
 
 
@@ -26,7 +27,7 @@ def mask(names: str) -> int:
 
 def view_of(phase: int, legal: int, table: str = "") -> NDArray[Any]:
     """A view with these legal actions, in a trick with ``table`` played to it."""
-    view = empty_views(1)
+    view = np.zeros(1, VIEW)
     cards = [card_id(name) for name in table.split()]
     view["phase"] = phase
     view["legal"] = legal

@@ -46,7 +46,6 @@ def test_counting_and_finding_bits(mask: int) -> None:
     word, bits = np.uint64(mask), bits_of(mask)
     assert _count(word) == len(bits)
     assert _lowest(word) == (bits[0] if bits else 64)
-    assert _highest(word) == (bits[-1] if bits else -1)
     assert [int(_bits.nth_set(word, n)) for n in range(len(bits))] == bits
     assert _bits.indices(mask) == _bits.indices(word) == bits
 
@@ -62,11 +61,6 @@ def _lowest(mask: Any) -> Any:
 
 
 @njit
-def _highest(mask: Any) -> Any:
-    return _bits.highest(mask)
-
-
-@njit
 def _bit(index: Any) -> Any:
     return _bits.bit(index)
 
@@ -78,15 +72,12 @@ def test_bit() -> None:
 
 
 @pytest.mark.small
-def test_spread_and_unpack_agree_with_bits_one_by_one() -> None:
+def test_unpack_agrees_with_bits_one_by_one() -> None:
     words = np.array(MASKS[:60], np.uint64).reshape(12, 5)
     expected = np.array([[[mask >> k & 1 for k in range(64)] for mask in map(int, row)] for row in words], np.uint8)
     assert (_bits.unpack(words) == expected.reshape(12, 320)).all()
     assert (_bits.unpack(words[::2, ::2]) == expected[::2, ::2].reshape(6, 192)).all()
     assert (_bits.unpack(words[0]) == expected[0].reshape(320)).all()
-    out = np.empty(40, np.uint64)
-    _bits.spread(words[0], out)
-    assert (out.view(np.uint8) == expected[0].reshape(320)).all()
 
 
 @pytest.mark.small
@@ -398,6 +389,7 @@ print(seen.hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_python_agree() -> None:
     found = [
         run_python(TRAJECTORY.replace("EXPECTED", str(disabled)), NUMBA_DISABLE_JIT=str(int(disabled)))

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dnfh_env.cards import CARD_NAMES, DECK, card_id, cards_in
-from dnfh_env.errors import DealError, DnfhError, IllegalActionError, NotationError
+from dnfh_env.errors import ArgumentError, DealError, DnfhError, IllegalActionError, NotationError
 from dnfh_env.game import Game
 from dnfh_env.notation import (
     act,
@@ -145,8 +145,8 @@ H = deal(*ALL_CLUBS)
         ({"dealer": None}, "dealer: None is not a seat"),
         ({"dealer": 1.0}, "dealer: 1.0 is not a seat"),
         ({"dealer": True}, "dealer: True is not a seat"),
-        ({"scores": (0, 0, 0)}, "scores: expected 4 whole numbers from -30000 to 299, got"),
-        ({"scores": (0, 0, 0, 300)}, "scores: expected 4 whole numbers from -30000 to 299"),
+        ({"scores": (0, 0, 0)}, "scores: expected 4 whole numbers from -[0-9]+ to 299, got"),
+        ({"scores": (0, 0, 0, 300)}, "scores: expected 4 whole numbers from -[0-9]+ to 299"),
         ({"scores": (0, 0, 0, -30_001)}, "scores: expected 4 whole numbers"),
         ({"scores": (0, 0, 0, 0.5)}, "scores: expected 4 whole numbers"),
         ({"scores": (0, 0, 0, None)}, "scores: expected 4 whole numbers"),
@@ -164,7 +164,7 @@ H = deal(*ALL_CLUBS)
     ],
 )
 def test_a_deal_that_cannot_be(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(DealError, match=words):
+    with pytest.raises(ArgumentError if "seed" in changes else DealError, match=words):
         Game.from_deal(**changed(**changes))
 
 
@@ -263,8 +263,8 @@ EACH_OWN = "=ACKCQC/ADKDQD/JHTH9H/ASKSQS"
         (f"٣ 0,0,0,0 {HANDS}", "dealer: '٣' is not"),
         (f"² 0,0,0,0 {HANDS}", "dealer: '²' is not"),
         (f"0 0,0,0 {HANDS}", "scores: expected 4 whole numbers"),
-        (f"0 0,0,0,300 {HANDS}", "scores: expected 4 whole numbers from -30000 to 299"),
-        (f"0 0,0,0,x {HANDS}", "scores: 'x' is not a whole number from -30000 to 30000"),
+        (f"0 0,0,0,300 {HANDS}", "scores: expected 4 whole numbers from -[0-9]+ to 299"),
+        (f"0 0,0,0,x {HANDS}", "scores: 'x' is not a whole number from -32000 to 32000"),
         (f"0 0,0,0,--1 {HANDS}", "scores: '--1' is not"),
         (f"0 0,0,0,{'9' * 5000} {HANDS}", "scores: '999.* is not a whole number"),
         ("0 0,0,0,0 A/K/Q/J", "hand 'A' has 1 suits"),

@@ -73,9 +73,9 @@ def test_a_strange_value_is_a_rules_error(field: str, number: int) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"target": 0}, "target: 0 is not a whole number from 1 to 30000"),
+        ({"target": 0}, "target: 0 is not a whole number from 1 to 16000"),
         ({"target": -5}, "target: -5 is not"),
-        ({"target": 30_001}, "from 1 to 30000"),
+        ({"target": 16_001}, "from 1 to 16000"),
         ({"target": True}, "target: True is not"),
         ({"target": "300"}, "target: '300' is not"),
         ({"max_deals": 0}, "max_deals: 0 is not a whole number from 1 to 1000"),
@@ -100,8 +100,8 @@ def test_a_strange_value_is_a_rules_error(field: str, number: int) -> None:
         ({"points": card_points(QS=-13)}, "points sum to 0, so a game might never end"),
         ({"shot": "shooter"}, "'shooter' lowers the scores, so a game might never end; set max_deals"),
         ({"ties": "play on"}, "ties: 'play on' might never end; set max_deals"),
-        ({"target": 30_000}, "scores might leave ±30000"),
-        ({"points": (100,) * 52, "max_deals": 3, "ties": "play on"}, "might leave ±30000 in the 3 deals"),
+        ({"target": 16_000}, "scores might leave ±16000"),
+        ({"points": (100,) * 52, "max_deals": 2, "ties": "play on"}, "might leave ±16000 in the 2 deals"),
     ],
 )
 def test_what_is_refused_and_in_which_words(changes: dict[str, Any], words: str) -> None:

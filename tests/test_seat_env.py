@@ -10,14 +10,17 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
 
 import dnfh_env
 from dnfh_env import Batch, Game, Rules, make_agent
 from dnfh_env._bits import lowest
 from dnfh_env.errors import AgentError, DealError, IllegalActionError, NotationError, RulesError
 from dnfh_env.objective import illegal_reward
+from dnfh_env.rules import CALLS, FIRST_CALL
 from dnfh_env.seat_env import FACTS, SeatBatch, SeatEnv, SeatVectorEnv, drawn_seats
 
 SEAT_ID = "dnfh_env/Seat-v0"
@@ -455,7 +458,8 @@ def test_an_illegal_action_ends_the_episode(action: Any) -> None:
         after, reward, terminated, truncated, told = env.step(action)
         assert terminated and not truncated and told["illegal"] == 1 and told["deals"] == 0
         assert reward == illegal_reward(env.batch.batch.rules, env.batch.reward)
-        assert same(before, after) and same(info["action_mask"], told["action_mask"])
+        assert info["action_mask"].any() and not told["action_mask"].any() and not env.action_masks().any()
+        assert same(before[:52], after[:52])  # the hand is still seen
         env.reset()
         assert env.step(choose(env.action_masks(), np.random.default_rng(0)))[4]["illegal"] == 0
 
@@ -621,3 +625,34 @@ def test_copies_go_on_in_mid_trick(duplicate: Callable[[Any], Any], wrapped: boo
     assert twin.unwrapped.batch.batch.games.tobytes() == start_of
     assert same(first, list(play(twin.unwrapped, np.random.default_rng(1))))
     assert start(env) == start(twin)
+
+
+class Fails:
+    """Raises when it is asked."""
+
+    def act(self, views: NDArray[Any], rng: NDArray[np.uint64]) -> NDArray[np.int64]:
+        raise KeyError("x")
+
+
+def test_after_an_opponent_has_failed_a_reset_is_needed() -> None:
+    env = SeatEnv(opponents=Fails(), seat=0)
+    with pytest.raises(AgentError, match="KeyError"):
+        env.reset(seed=2, options={"dealer": 1})
+    with pytest.raises(ResetNeeded):
+        env.step(0)
+
+
+def test_steps_before_a_reset_are_refused() -> None:
+    for env in (SeatBatch(2), SeatVectorEnv(2)):
+        with pytest.raises(ResetNeeded):
+            env.step(np.zeros(2, np.int64))
+
+
+def test_one_deal_under_a_rotation_takes_its_calls_in_turn() -> None:
+    env = SeatEnv(rules=Rules.standard_hearts(), episode="deal", seat=0)
+    env.reset(seed=5)
+    calls = []
+    for _ in range(5):
+        calls.append(int(env.batch.views["call"][0]))
+        env.reset()
+    assert [CALLS[call - FIRST_CALL] for call in calls] == ["300", "003", "030", "hold", "300"]

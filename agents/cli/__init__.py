@@ -112,5 +112,5 @@ def load_rules(text: str) -> Rules:
             return Rules.from_dict(json.load(file))
     except FileNotFoundError:
         raise RulesError(f"rules: {text!r} is neither a file nor one of {', '.join(PRESETS)}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RulesError(f"rules: {text} is not JSON: {error}") from error

@@ -22,7 +22,7 @@ from agents.arena import SEED, Player, play_out
 from agents.cli import FAILURE, PRESETS, SUCCESS
 from dnfh_env.agent import Agent, RandomAgent, ask, make_agent
 from dnfh_env.cards import CARD_NAMES, NUM_SEATS
-from dnfh_env.engine import CALL, GAME, PICK, PLAY, start_games
+from dnfh_env.engine import CALL, PICK, PLAY, new_games
 from dnfh_env.errors import AgentError, DnfhError
 from dnfh_env.rules import CALLS, Rules, card_points, compile_rules
 
@@ -140,16 +140,13 @@ class Trial:
     def play(self) -> str:
         """Every answer has the right shape and type, and is legal."""
         recorder = Recorder(self.agent)
-        games = np.zeros(self.games, GAME)
-        compiled = compile_rules(self.rules)
-        seeds = np.full(len(games), self.seed, np.uint64)
-        start_games(games, compiled, seeds, np.arange(len(games), dtype=np.uint64))
+        games = new_games(self.rules, self.seed, np.arange(self.games))
         players: list[Player] = [("the agent", recorder), ("random", RandomAgent())]
         # every other game it sits at all four seats, else at one among random players, who lead it to odd places
         lineup = np.ones((len(games), NUM_SEATS), np.int64)
         lineup[np.arange(len(games)), np.arange(len(games)) // 2 % NUM_SEATS] = 0
         lineup[::2] = 0
-        play_out(games, compiled, lineup, players)
+        play_out(games, compile_rules(self.rules), lineup, players)
         self.views, self.keys, self.actions = recorder.all()
         self.changed = recorder.changed
         counts = [int((self.views["phase"] == phase).sum()) for phase in (CALL, PICK, PLAY)]

@@ -54,6 +54,8 @@ def evaluate(args: EvaluateArgs) -> int:
     if min(args.deals, args.games) < 0 or args.deals + args.games == 0:
         raise DnfhError(f"deals, games: {args.deals} and {args.games} leave nothing to play")
     rules = load_rules(args.rules)
+    if args.out is not None:
+        args.out.mkdir(parents=True, exist_ok=True)  # said before anything is played, if it cannot be
     matches = [Match(name, args.against, rules, args.seed) for name in args.contestants]
     start = time.perf_counter()
     complete = play(matches, args.deals, args.games)

@@ -31,7 +31,7 @@ from agents.cli import INTERRUPTED, SUCCESS, load_rules
 from agents.learned.checkpoint import Checkpoint, is_checkpoint, load
 from agents.learned.settings import Settings
 from dnfh_env.agent import Agent, make_agent
-from dnfh_env.errors import DnfhError
+from dnfh_env.errors import CheckpointError, DnfhError, is_whole, whole
 from dnfh_env.rules import Rules
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ Preset = Literal["default", "demo"]
 
 PRESETS: dict[Preset, dict[str, Any]] = {
     "default": {},
-    "demo": {"decisions": 2_000_000, "against": ("greedy-v1", "random")},
+    "demo": {"decisions": 2_200_000, "against": ("greedy-v1", "random")},
 }
 """Named sets of arguments. ``demo`` takes about three minutes on two cores; sized in decisions, so that its weights do
 not depend on the machine's speed."""
@@ -85,11 +85,11 @@ class TrainArgs(Settings):
     def check(self) -> None:
         """See `Settings.check`."""
         super().check()
-        for field in ("eval_every", "eval_deals"):
-            if getattr(self, field) < 1:
-                raise DnfhError(f"{field}: {getattr(self, field)} is not at least 1")
-        if not 0 <= self.seed < 2**32:
-            raise DnfhError(f"seed: {self.seed} is not a whole number from 0 to {2**32 - 1}")
+        whole("eval_every", self.eval_every, 1)
+        whole("eval_deals", self.eval_deals, 2)
+        if self.threads is not None:
+            whole("threads", self.threads, 1)
+        whole("seed", self.seed, 0, 2**32 - 1)
 
 
 def defaults(arguments: Sequence[str]) -> TrainArgs:
@@ -142,12 +142,14 @@ def _prepare(args: TrainArgs, rules: Rules, out: Path, found: Checkpoint | None)
 
     from agents.learned.training import Run, build, restore
 
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise DnfhError("device: 'cuda' is not there; use 'cpu' or 'auto'")
     if args.threads is not None:
         torch.set_num_threads(args.threads)
     notes: dict[str, Any] = {"seed": args.seed}
     done = 0
     if found is not None:
-        done = int(found.training["decisions"])
+        done = _decisions(found, args.resume)
         if _in_place(args):
             notes |= {name: found.training[name] for name in ("figures", "best") if name in found.training}
     settings = Settings(**{field.name: getattr(args, field.name) for field in dataclasses.fields(Settings)})
@@ -156,6 +158,14 @@ def _prepare(args: TrainArgs, rules: Rules, out: Path, found: Checkpoint | None)
         restore(model, found, args.resume or out)
     against = {name: make_agent(name, rules) for name in args.against or args.opponents}
     return Run(model, settings, rules, out, Evaluation(rules, against, args.eval_deals), args.eval_every, notes=notes)
+
+
+def _decisions(found: Checkpoint, path: Path | None) -> int:
+    """How many a checkpoint has learned from; `CheckpointError` if it is not one to go on from."""
+    missing = {"optimizer", "rng"} - set(found.parts)
+    if missing or not is_whole(found.training.get("decisions"), 0):
+        raise CheckpointError(f"checkpoint {path}: it can be played but not trained on")
+    return int(found.training["decisions"])
 
 
 @dataclasses.dataclass(frozen=True)

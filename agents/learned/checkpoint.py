@@ -85,6 +85,13 @@ def load(path: str | Path, rules: Rules | None = None, observation: str | None =
     Raises `CheckpointError` if it is missing, broken, or for something else; nothing in the folder is executed.
     """
     folder = Path(path)
+    try:
+        return _load(folder, rules, observation)
+    except CheckpointError:  # once more: it may have been saved anew between the reading of two of its files
+        return _load(folder, rules, observation)
+
+
+def _load(folder: Path, rules: Rules | None, observation: str | None) -> Checkpoint:
     config = _read_config(folder)
     try:
         found = Checkpoint(
@@ -116,7 +123,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     data = _read(folder, CONFIG)
     try:
         config = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"checkpoint {folder}: {CONFIG} is not JSON: {error}") from error
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise CheckpointError(f"checkpoint {folder}: {CONFIG} does not say that this is a {FORMAT!r}")
@@ -147,7 +154,7 @@ def _rules(folder: Path, config: dict[str, Any], wanted: Rules | None) -> Rules:
         raise CheckpointError(f"checkpoint {folder}: its rules are not valid here: {error}") from error
     if rules.digest() != config["rules_digest"]:
         raise CheckpointError(f"checkpoint {folder}: this release reads its rules otherwise than the one that wrote it")
-    if wanted is not None and wanted.digest() != rules.digest():
+    if wanted is not None and wanted.play_digest() != rules.play_digest():
         raise CheckpointError(f"checkpoint {folder}: it was trained for {rules!r}, and these are {wanted!r}")
     return rules
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Literal
 
 from dnfh_env.errors import DnfhError
-from dnfh_env.objective import Reward
+from dnfh_env.objective import Reward, reward_of
 from dnfh_env.observation import Observation
 
 
@@ -14,7 +15,7 @@ from dnfh_env.observation import Observation
 class Settings:
     """What a policy learns from, and how. A *decision* is one of the learner's own."""
 
-    opponents: tuple[str, ...] = ("greedy",)
+    opponents: tuple[str, ...] = ("greedy", "greedy", "random")
     """The agents at the other three seats: one name for all, or three for left, across and right."""
     episode: Literal["deal", "game"] = "deal"
     """What one episode is: a single deal at level scores, or a whole game."""
@@ -22,7 +23,7 @@ class Settings:
     """What is paid: card points trick by trick, or the share of the win (whole games only)."""
     observation: Observation = "compact"
     """The observation layout; "full" adds the order of past tricks."""
-    decisions: int = 2_000_000
+    decisions: int = 2_200_000
     """Decisions to learn from in all, those before a --resume included."""
     num_envs: int = 256
     """Tables played side by side."""
@@ -32,23 +33,23 @@ class Settings:
     """Decisions in each gradient step."""
     epochs: int = 3
     """How often each decision is used."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     """Step size of Adam at the start; it falls in a straight line."""
     final_learning_rate: float = 1e-4
     """Step size at the end."""
     gamma: float = 1.0
     """Discount a decision; 1 because an episode is short."""
-    gae_lambda: float = 0.95
-    """Weight of longer returns in the advantage."""
+    gae_lambda: float = 0.75
+    """Weight of longer returns in the advantage; low, because most of what a return holds is the luck of the cards."""
     clip_range: float = 0.2
     """How far one update may move a probability, as a ratio."""
-    entropy: float = 0.01
+    entropy: float = 0.003
     """Weight of the entropy bonus."""
     value_weight: float = 0.5
     """Weight of the value loss."""
-    trunk: tuple[int, ...] = (256,)
+    trunk: tuple[int, ...] = (128,)
     """Widths of the layers that policy and value share."""
-    head: tuple[int, ...] = (256,)
+    head: tuple[int, ...] = (128,)
     """Widths of the further layers that each of the two has."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,6 +58,17 @@ class Settings:
 
     def check(self) -> None:
         """Raise `DnfhError` that names the field if the settings cannot be trained with."""
+        for field in (
+            "learning_rate",
+            "final_learning_rate",
+            "gamma",
+            "gae_lambda",
+            "clip_range",
+            "entropy",
+            "value_weight",
+        ):
+            if not 0 <= getattr(self, field) < math.inf:
+                raise DnfhError(f"{field}: {getattr(self, field)} is not a number from 0 up")
         for field in ("decisions", "num_envs", "n_steps", "batch_size", "epochs"):
             if getattr(self, field) < 1:
                 raise DnfhError(f"{field}: {getattr(self, field)} is not at least 1")
@@ -67,7 +79,6 @@ class Settings:
             )
         if len(self.opponents) not in (1, 3):
             raise DnfhError(f"opponents: expected one, or three for left, across, right; got {len(self.opponents)}")
-        if self.reward == "win" and self.episode == "deal":
-            raise DnfhError("reward: 'win' is settled at a game's end, so it needs --episode game")
+        reward_of(self.episode, self.reward)
         if not all(width > 0 for width in (*self.trunk, *self.head)):
             raise DnfhError(f"trunk, head: widths have to be above 0, got {self.trunk} and {self.head}")

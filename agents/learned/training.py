@@ -285,7 +285,8 @@ class Run:
         return checkpoint
 
     def judge(self) -> None:
-        """Evaluate the policy of now, write the figures down and save; the best so far is saved in ``best`` too."""
+        """Save, evaluate the policy of now, write the figures down; the best so far is saved in ``best`` too."""
+        self.save()
         agent = PPOAgent.of(snapshot(self.model, self.settings, self.rules, {}))
         figures = self.evaluate(agent)
         self._log(figures)
