@@ -205,7 +205,7 @@ MUTANTS = (
     # --- what a seat knows (R4 to R6, R11)
     Mutant("view.py", "R6 another's legal set is seen", "if seat == g.seat else U0", "if seat != NO_CARD else U0"),
     Mutant(
-        "view.py", "R4 passed cards are seen before the exchange", "exchanged = g.phase != PICK", "exchanged = True"
+        "view.py", "R4 passed cards are seen before the exchange", "exchanged = g.num_picks == 12", "exchanged = True"
     ),
     Mutant(
         "view.py", "R4 the giver is mistaken", "g.given[(seat + 1 + d) & 3, 2 - d]", "g.given[(seat + 1 + d) & 3, d]"
