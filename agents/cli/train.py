@@ -41,10 +41,10 @@ Preset = Literal["default", "demo"]
 
 PRESETS: dict[Preset, dict[str, Any]] = {
     "default": {},
-    "demo": {"decisions": 2_200_000, "against": ("greedy-v1", "random")},
+    "demo": {"decisions": 2_200_000, "against": ("greedy-v1", "random"), "threads": 1},
 }
 """Named sets of arguments. ``demo`` takes about three minutes on two cores; sized in decisions, so that its weights do
-not depend on the machine's speed."""
+not depend on the machine's speed, and on one thread, since a second one gains little and spins on a busy machine."""
 
 EVALUATION_SEED = SEED + 1
 """Not that of ``evaluate.py``, whose report would otherwise flatter a best checkpoint that was picked on its deals."""
