@@ -50,7 +50,7 @@ def fused_random(decisions: int) -> float:
 
 
 def openspiel_loop(decisions: int) -> float:
-    """Decisions a second of OpenSpiel's hearts in a plain Python loop; dealing takes time here too and counts as none."""
+    """Decisions a second of OpenSpiel's hearts in a plain Python loop; dealing takes time too and counts as none."""
     import pyspiel
 
     game = pyspiel.load_game("hearts")
