@@ -24,6 +24,7 @@ from agents.stats import Interval, mean_interval, rate_interval
 from dnfh_env.agent import Agent, ask, make_agents, three_others
 from dnfh_env.cards import NUM_SEATS
 from dnfh_env.engine import OVER, apply_all, keys_of, new_games
+from dnfh_env.errors import whole
 from dnfh_env.notation import check_counter
 from dnfh_env.objective import POINTS, WIN, rules_of, standings_of
 from dnfh_env.rules import Rules, checked_rules, compile_rules
@@ -149,6 +150,8 @@ def evaluate(
     seed: int = SEED,
 ) -> Result:
     """The result of a `Match` of ``deals`` blocks of one deal and ``games`` blocks of one game; see there."""
+    whole("deals", deals, 0)
+    whole("games", games, 0)
     match = Match(contestant, against, rules, seed)
     for _ in (*match.play_deals(deals), *match.play_games(games)):
         pass

@@ -87,7 +87,8 @@ def register(name: str, target: str) -> None:
     """Let ``make_agent(name)`` build ``target``, ``"module:attr"``: a callable that takes the rules and the options."""
     if ":" in name or ":" not in target:
         raise AgentError(f"register: expected a name without ':' and a target 'module:attr', got {name!r}, {target!r}")
-    REGISTRY[name] = target
+    if REGISTRY.setdefault(name, target) != target:
+        raise AgentError(f"register: {name!r} is {REGISTRY[name]!r} already; choose another name")
 
 
 def make_agent(spec: str | Agent, rules: Rules | None = None) -> Agent:

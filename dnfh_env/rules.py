@@ -205,7 +205,7 @@ class Rules:
     def __repr__(self) -> str:
         """Only the fields that differ from the default; evaluates to equal rules."""
         changed = [
-            f"{field.name}={getattr(self, field.name)!r}"
+            f"{field.name}={_points_repr(self.points) if field.name == 'points' else repr(getattr(self, field.name))}"
             for field in dataclasses.fields(self)
             if getattr(self, field.name) != field.default
         ]
@@ -257,6 +257,16 @@ def checked_rules(rules: Rules | None) -> Rules:
 def _digest(fields: Mapping[str, Any]) -> str:
     canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def _points_repr(points: tuple[int, ...]) -> str:
+    """As a call of `card_points`."""
+    hearts = points[card_id("2H")]
+    usual = card_points(hearts=hearts)
+    named = {CARD_NAMES[card]: value for card, value in enumerate(points) if value != usual[card]}
+    if all(name.isidentifier() for name in named):
+        return f"card_points({', '.join(f'{name}={value}' for name, value in ({'hearts': hearts} | named).items())})"
+    return f"card_points(hearts={hearts}, **{named})"
 
 
 def _points(points: Any) -> tuple[int, ...]:

@@ -355,7 +355,7 @@ class SeatEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     `dnfh_env.engine`. A step returns at the seat's next decision, with all it has earned until then. An action that
     is not legal ends the episode: ``terminated``, ``info["illegal"]`` 1, and a reward below any legal result.
 
-    ``info`` always holds ``action_mask``, ``int8[64]``, and the numbers `FACTS`, which are 0 before the end.
+    ``info`` always holds ``action_mask``, ``int8[64]``, and the numbers `FACTS`: 0 before the end, but for the seat.
 
     ``reset(seed=…)`` begins with the seed's first game, and every further ``reset()`` takes its next one. The
     ``options`` of ``reset`` are a position for that episode, see `dnfh_env.notation.set_options`.
@@ -382,7 +382,11 @@ class SeatEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         self.batch.reset(seed, options, advance=self._state == "playing")
         self._state = "playing"
         self._view = self.batch.views
-        return self._seen(NO_FACTS)
+        return self._seen(self._no_facts())
+
+    def _no_facts(self) -> dict[str, Any]:
+        """`FACTS` before the end."""
+        return NO_FACTS | {"seat": int(self.batch.seats[0])}
 
     def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Make the seat's decision and play on to its next one; see the class."""
@@ -392,7 +396,7 @@ class SeatEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         ended = len(step.rows) > 0
         self._view = step.views if ended else self.batch.views
         self._state = "over" if ended else "playing"
-        facts = {name: values[0].item() for name, values in step.facts.items()} if ended else NO_FACTS
+        facts = {name: values[0].item() for name, values in step.facts.items()} if ended else self._no_facts()
         observation, info = self._seen(facts)
         return observation, float(step.rewards[0]), bool(step.terminated[0]), bool(step.truncated[0]), info
 
@@ -465,6 +469,7 @@ class SeatVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int64], NDArray[An
         """The infos of episodes under way, in Gymnasium's form: a key, and under ``_key`` which rows have it."""
         everywhere = np.ones(self.num_envs, np.bool_)
         facts: dict[str, NDArray[Any]] = {name: np.zeros(self.num_envs, dtype) for name, dtype in FACTS.items()}
+        facts["seat"] = self.batch.seats.copy()
         return with_masks({"action_mask": self.action_masks(), **facts}, everywhere)
 
     def _final(self, step: SeatStep) -> dict[str, Any]:

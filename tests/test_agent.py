@@ -327,3 +327,9 @@ def test_the_page_works(
     assert (tmp_path / "lowest" / "report.json").exists()
     for block in others:
         exec(compile(block, "your_own_agent.md", "exec"), {})
+
+
+def test_a_name_keeps_its_meaning() -> None:
+    with pytest.raises(AgentError, match=r"register: 'greedy-v1' is 'agents.greedy:Greedy' already"):
+        register("greedy-v1", "dnfh_env.agent:RandomAgent")
+    register("greedy-v1", "agents.greedy:Greedy")  # the same again does no harm

@@ -111,7 +111,8 @@ def test_info_has_the_same_numeric_keys_always() -> None:
         assert list(info) == ["action_mask", *FACTS]
         assert info["action_mask"].dtype == np.int8 and info["action_mask"].shape == (64,)
         assert all(type(info[name]) in (int, float) for name in FACTS)
-    assert all(not any(info[name] for name in FACTS) for info in infos[:-1])
+    assert all(not any(info[name] for name in FACTS if name != "seat") for info in infos[:-1])
+    assert len({info["seat"] for info in infos}) == 1  # known from the start, as the rest is not
     assert all(info["action_mask"].any() for info in infos[:-1])
     assert infos[-1]["deals"] == 1 and not infos[-1]["action_mask"].any()
 

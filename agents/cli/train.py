@@ -41,10 +41,10 @@ Preset = Literal["default", "demo"]
 
 PRESETS: dict[Preset, dict[str, Any]] = {
     "default": {},
-    "demo": {"decisions": 2_200_000, "against": ("greedy-v1", "random"), "threads": 1},
+    "demo": {"decisions": 2_200_000, "against": ("greedy-v1", "random")},
 }
 """Named sets of arguments. ``demo`` takes about three minutes on two cores; sized in decisions, so that its weights do
-not depend on the machine's speed, and on one thread, since a second one gains little and spins on a busy machine."""
+not depend on the machine's speed."""
 
 EVALUATION_SEED = SEED + 1
 """Not that of ``evaluate.py``, whose report would otherwise flatter a best checkpoint that was picked on its deals."""
@@ -77,8 +77,8 @@ class TrainArgs(Settings):
     """Deals of an evaluation, each played from all four seats."""
     device: Literal["cpu", "cuda", "auto"] = "cpu"
     """Where the network is trained: cpu, cuda, or auto; a network this small gains little from a GPU."""
-    threads: int | None = None
-    """Threads of torch; as many as it likes if not given."""
+    threads: int = 1
+    """Threads of torch. A second one gains a fifth on an idle machine, and spins for minutes on a busy one."""
     export_sb3: bool = False
     """Write model.zip too, for MaskablePPO.load. It holds code, so it is never read back here."""
 
@@ -87,8 +87,7 @@ class TrainArgs(Settings):
         super().check()
         whole("eval_every", self.eval_every, 1)
         whole("eval_deals", self.eval_deals, 2)
-        if self.threads is not None:
-            whole("threads", self.threads, 1)
+        whole("threads", self.threads, 1)
         whole("seed", self.seed, 0, 2**32 - 1)
 
 
@@ -144,8 +143,7 @@ def _prepare(args: TrainArgs, rules: Rules, out: Path, found: Checkpoint | None)
 
     if args.device == "cuda" and not torch.cuda.is_available():
         raise DnfhError("device: 'cuda' is not there; use 'cpu' or 'auto'")
-    if args.threads is not None:
-        torch.set_num_threads(args.threads)
+    torch.set_num_threads(args.threads)
     notes: dict[str, Any] = {"seed": args.seed}
     done = 0
     if found is not None:
