@@ -7,6 +7,7 @@ PIP_FLAGS =
 WORKERS = 2
 GAMES = 10000
 DEMO = runs/demo
+RUN = runs/long/best
 
 VENV = .venv
 PY = $(VENV)/bin/python
@@ -25,7 +26,7 @@ DEMO_RANDOM = $(DEMO_FIELD) --against random --out $(DEMO)/report
 DEMO_GREEDY = $(DEMO_FIELD) --against greedy-v1 --out $(DEMO)/report-vs-greedy
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 install: $(STAMP) ## set up .venv with everything that the gates need
 
@@ -85,6 +86,12 @@ notebooks: $(STAMP) ## run the notebooks with their full budgets
 bench: $(INTEROP_STAMP) ## measure speed
 	$(CACHE) $(PY) benchmarks/run.py
 
+bench-learning: $(STAMP) ## measure learning speed beside stock MaskablePPO
+	$(CACHE) $(PY) benchmarks/learning.py
+
+weights: $(STAMP) ## put the policy of RUN=runs/long/best into the package, as the agent "learned"
+	$(PY) benchmarks/ship_weights.py $(RUN)
+
 # Everyday
 
 demo: $(STAMP) ## train for about three minutes, evaluate, and say where the reports are
@@ -103,4 +110,4 @@ clean: ## remove caches and build output (.venv, runs and results stay)
 	find dnfh_env agents tests benchmarks notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help install test test-fast lint types warm test-nojit test-bounds test-all wheel-test mutants interop \
-	differential notebooks bench demo format clean
+	differential notebooks bench bench-learning weights demo format clean

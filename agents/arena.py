@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.stats import Interval, mean_interval, rate_interval
-from dnfh_env.agent import Agent, ask, make_agents, three_others
+from dnfh_env.agent import Agent, ask_each, make_agents, three_others
 from dnfh_env.cards import NUM_SEATS
 from dnfh_env.engine import OVER, apply_all, keys_of, new_games
 from dnfh_env.errors import whole
@@ -174,23 +174,10 @@ def play_out(games: NDArray[Any], compiled: NDArray[Any], lineup: NDArray[np.int
     live = np.arange(len(games))
     while len(live):
         now = games.take(live)  # with put much faster than indexing, which copies records field by field
-        apply_all(now, compiled, _decide(now, compiled, lineup[live, now["seat"]], players))
+        views = views_of(now, compiled, now["seat"].astype(np.int64))
+        apply_all(now, compiled, ask_each(players, lineup[live, now["seat"]], views, keys_of(now)))
         games.put(live, now)
         live = live[now["phase"] != OVER]
-
-
-def _decide(
-    games: NDArray[Any], compiled: NDArray[Any], movers: NDArray[np.int64], players: Sequence[Player]
-) -> NDArray[np.int64]:
-    """An action for each game; each player is asked once, about all the views that wait for it."""
-    views = views_of(games, compiled, games["seat"].astype(np.int64))
-    keys = keys_of(games)
-    actions = np.empty(len(games), np.int64)
-    for index in np.unique(movers):
-        waiting = np.flatnonzero(movers == index)
-        name, agent = players[index]
-        actions[waiting] = ask(agent, views.take(waiting), keys[waiting], name)
-    return actions
 
 
 def _figures(games: NDArray[Any], rules: Rules) -> NDArray[np.float64]:

@@ -23,7 +23,6 @@ from pathlib import Path
 from dnfh_env import Batch, Game
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("dnfh", "numpy", "numba", "open_spiel")
 
 FIRST_GAME = """
 import time
@@ -113,6 +112,15 @@ def start_up(repeats: int) -> dict[str, dict[str, float]]:
     }
 
 
+def write(path: Path, report: dict[str, object], packages: tuple[str, ...]) -> None:
+    """The figures as JSON, with the machine and the versions that they come from."""
+    machine = {"processor": platform.processor(), "python": platform.python_version(), "cores": os.cpu_count()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    versions = {name: version(name) for name in packages}
+    path.write_text(json.dumps(report | {"machine": machine, "versions": versions}, indent=2))
+    print(f"written: {path}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
@@ -137,12 +145,8 @@ def main() -> None:
     report = {
         "decisions a second": {name: summary(values) for name, values in speeds.items()},
         "start-up": starts,
-        "machine": {"processor": platform.processor(), "python": platform.python_version(), "cores": os.cpu_count()},
-        "versions": {name: version(name) for name in PACKAGES},
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(report, indent=2))
-    print(f"written: {options.out}")
+    write(options.out, report, ("dnfh", "numpy", "numba", "open_spiel"))
 
 
 if __name__ == "__main__":

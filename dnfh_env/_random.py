@@ -16,11 +16,12 @@ from dnfh_env._bits import U32
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
+_S12 = np.uint64(12)
 _S27 = np.uint64(27)
 _S30 = np.uint64(30)
 _S31 = np.uint64(31)
 
-FIRST_DEALER, SHUFFLE, KITTY_SHUFFLE, DECISION, SEAT = np.arange(1, 6, dtype=np.uint64)
+FIRST_DEALER, SHUFFLE, KITTY_SHUFFLE, DECISION, SEAT, LINEUP = np.arange(1, 7, dtype=np.uint64)
 """What a stream is for; each purpose has numbers of its own."""
 
 
@@ -42,6 +43,12 @@ def stream(seed: Any, game: Any, deal: Any, purpose: Any) -> Any:
 def below(bound: Any, number: Any) -> Any:
     """A number from 0 to ``bound - 1`` out of 64 random bits; uneven by at most ``bound`` in 2**32."""
     return np.int64(((number >> U32) * np.uint64(bound)) >> U32)
+
+
+@njit(inline="always")
+def unit(number: Any) -> Any:
+    """A number strictly between 0 and 1 out of 64 random bits."""
+    return (np.float64(number >> _S12) + 0.5) * 2.0**-52
 
 
 @njit(inline="always")

@@ -78,6 +78,8 @@ REGISTRY: dict[str, str] = {
     "random": "dnfh_env.agent:RandomAgent",
     "greedy-v1": "agents.greedy:Greedy",
     "greedy": "agents.greedy:Greedy",
+    "heuristic": "agents.heuristic:Heuristic",
+    "learned": "agents.learned.policy:learned",
     "ppo": "agents.learned.policy:PPOAgent",
 }
 """Agents by name as ``module:attr``, imported when asked for, so that nothing here needs the package ``agents``."""
@@ -205,6 +207,21 @@ def ask(agent: Agent, views: NDArray[Any], rng: NDArray[np.uint64], name: str = 
     if not legal.all():
         i = int(np.flatnonzero(~legal)[0])
         raise AgentError(f"{name}: {describe_illegal(int(answer[i]), int(legal_sets[i]))} ({_describe(views[i])})")
+    return actions
+
+
+def ask_each(
+    players: Sequence[tuple[str, Agent]],
+    movers: NDArray[np.int64],
+    views: NDArray[Any],
+    rng: NDArray[np.uint64],
+) -> NDArray[np.int64]:
+    """The actions of ``players[movers[i]]``, a name for errors and an agent, for ``views[i]``; each is asked once."""
+    actions = np.empty(len(movers), np.int64)
+    for index in np.unique(movers):
+        waiting = np.flatnonzero(movers == index)
+        name, agent = players[index]
+        actions[waiting] = ask(agent, views.take(waiting), rng[waiting], name)
     return actions
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dnfh_env._bits import U0
 from dnfh_env._random import SEAT, below, mix, stream
-from dnfh_env.agent import Agent, are_legal, ask, legal_rows, make_agents, three_others
+from dnfh_env.agent import Agent, are_legal, ask_each, legal_rows, make_agents, three_others
 from dnfh_env.batch import Batch
 from dnfh_env.cards import NUM_SEATS
 from dnfh_env.engine import GAME, NEXT_GAME, NO_SEAT, NUM_ACTIONS, OVER, key_of, keys_of_deal, new_games
@@ -112,7 +112,7 @@ class SeatBatch:
         seat = options.get("seat")
         self.seat = None if seat is None else check_seat("seat", seat)
         self.opponents = make_agents(three_others("opponents", options.get("opponents", "random")), rules)
-        self._parties = parties_of(self.opponents)
+        self._players, self._who = players_of(self.opponents)
         self.batch = Batch(num_envs, rules_of(rules, self.episode, options.get("max_deals")), 0, self.reward)
         self.illegal_reward = illegal_reward(self.batch.rules, self.reward)
         self.seats = np.zeros(num_envs, np.int64)
@@ -234,12 +234,7 @@ class SeatBatch:
 
     def _ask(self, places: NDArray[Any], views: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int64]:
         """The opponents' decisions; each agent is asked once."""
-        actions = np.empty(len(places), np.int64)
-        for name, agent, its_places in self._parties:
-            asked = its_places[places]
-            if asked.any():
-                actions[asked] = ask(agent, views[asked], keys[asked], name)
-        return actions
+        return ask_each(self._players, self._who[places], views, keys)
 
     def _settle(self, seats: NDArray[np.int64], tally: Tally) -> SeatStep:
         """Sum up a step; ``seats`` were the learner's in the episodes that ended with it."""
@@ -321,14 +316,13 @@ def facts_of(final: NDArray[Any], seats: NDArray[np.int64], illegal: NDArray[np.
     return {name: facts[name].astype(dtype) for name, dtype in FACTS.items()}
 
 
-def parties_of(opponents: list[Agent]) -> list[tuple[str, Agent, NDArray[np.bool_]]]:
-    """Each distinct agent with a name for errors and the places, ``bool[4]``, that it plays."""
-    parties = []
-    for agent in {id(agent): agent for agent in opponents}.values():
-        places = np.array([False, *(other is agent for other in opponents)])
-        where = ", ".join(PLACES[place] for place in np.flatnonzero(places))
-        parties.append((f"opponent {type(agent).__name__} ({where})", agent, places))
-    return parties
+def players_of(opponents: list[Agent]) -> tuple[list[tuple[str, Agent]], NDArray[np.int64]]:
+    """Each distinct agent with a name for errors, and by place, ``int64[4]``, which of them plays there."""
+    distinct = list({id(agent): agent for agent in opponents}.values())
+    who = np.array([-1, *(next(i for i, other in enumerate(distinct) if other is agent) for agent in opponents)])
+    places = [", ".join(PLACES[place] for place in np.flatnonzero(who == i)) for i in range(len(distinct))]
+    names = [f"opponent {type(agent).__name__} ({where})" for agent, where in zip(distinct, places, strict=True)]
+    return list(zip(names, distinct, strict=True)), who
 
 
 def each_row(

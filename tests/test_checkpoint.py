@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 from agents.learned import checkpoint as module
-from agents.learned.checkpoint import CONFIG, Checkpoint, load, save
+from agents.learned.checkpoint import CONFIG, PARTS, PREVIOUS, Checkpoint, load, load_last_good, save, write
 from agents.learned.policy import PPOAgent
 from dnfh_env import Batch, CheckpointError, Rules, make_agent
 from dnfh_env._bits import unpack
@@ -34,8 +35,12 @@ def tiny(seed: int = 0, rules: Rules | None = None, layout: Layout = COMPACT, hi
     for name, ins, outs in zip(ACTOR, sizes, sizes[1:], strict=False):
         policy[f"{name}.weight"] = rng.normal(size=(outs, ins)).astype(np.float32)
         policy[f"{name}.bias"] = rng.normal(size=outs).astype(np.float32)
-    others = {"optimizer": {"step": np.array(3.0, np.float32)}, "rng": {"numpy.key": np.arange(5, dtype=np.uint32)}}
-    training = {"decisions": 1000 + seed, "figures": {"greedy": {"edge": -1.25}}}
+    others = {
+        "optimizer": {"step": np.array(3.0, np.float32)},
+        "past": {"0/last.bias": np.zeros(64, np.float32)},  # the same in each, as between two snapshots
+        "tables": {"games": rng.integers(256, size=(3, 40), dtype=np.uint8), "open": np.array([[-1, 5, -1, -1]])},
+    }
+    training = {"decisions": 1000 + seed, "history": [{"decisions": 1000, "figures": {"greedy": {"edge": -1.25}}}]}
     return Checkpoint(rules or Rules(), layout, ACTOR, {"policy": policy, **others}, training)
 
 
@@ -72,14 +77,91 @@ def test_what_is_saved_is_loaded(tmp_path: Path, rules: Rules, layout: Layout) -
     assert same(load(str(tmp_path / "deep" / "folder")), saved)
 
 
-def test_a_second_save_leaves_nothing_of_the_first_and_nothing_else_changed(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "my-policy.safetensors").write_text("mine too")
+def named(folder: Path, config: str = CONFIG) -> dict[str, str]:
+    """The files of tensors by part."""
+    return {part: file["name"] for part, file in json.loads((folder / config).read_text())["files"].items()}
+
+
+def all_named(folder: Path) -> set[str]:
+    """The files of the latest checkpoint and of the one before it."""
+    return {*named(folder).values(), *named(folder, PREVIOUS).values(), CONFIG, PREVIOUS}
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_save_leaves_the_one_before_it_and_nothing_else_changed(tmp_path: Path) -> None:
+    others = {"notes.txt": b"mine", "my-policy.safetensors": b"mine too", "policy-0.safetensors": b"and this"}
+    for name, text in others.items():
+        (tmp_path / name).write_bytes(text)
+    for number in (1, 2, 3):
+        save(tmp_path, tiny(number))
+    latest, before = named(tmp_path), named(tmp_path, PREVIOUS)
+    assert latest.keys() == before.keys() == set(PARTS)
+    assert not set(latest.values()) & set(before.values()), "no damage to a file breaks both"
+    assert listing(tmp_path).keys() == all_named(tmp_path) | others.keys()
+    assert all((tmp_path / name).read_bytes() == text for name, text in others.items())
+    assert same(load(tmp_path), tiny(3))
+    assert same(load_last_good(tmp_path)[0], tiny(3)) and not load_last_good(tmp_path)[1]
+    (tmp_path / CONFIG).unlink()
+    found, complaint = load_last_good(tmp_path)
+    assert (
+        same(found, tiny(2))
+        and complaint == f"checkpoint {tmp_path}: it has no {CONFIG}; expected a folder written by train.py"
+    )
+
+
+def test_a_save_of_the_same_state_leaves_the_one_before_it(tmp_path: Path) -> None:
+    save(tmp_path, tiny(1))
+    save(tmp_path, tiny(1))
+    assert PREVIOUS not in listing(tmp_path)
+    save(tmp_path, tiny(2))
+    files = listing(tmp_path)
+    save(tmp_path, tiny(2))
+    assert listing(tmp_path) == files
+    noted = replace(tiny(2), training={"decisions": 1002, "history": []})
+    save(tmp_path, noted)
+    assert same(load(tmp_path), noted)
+    assert listing(tmp_path) == files | {CONFIG: (tmp_path / CONFIG).read_bytes()}, "the same tensors, more notes"
+
+
+@pytest.mark.parametrize("part", [CONFIG, *PARTS])
+def test_a_save_over_a_damaged_one_leaves_the_last_good_one(tmp_path: Path, part: str) -> None:
     save(tmp_path, tiny(1))
     save(tmp_path, tiny(2))
-    named = {file["name"] for file in json.loads((tmp_path / CONFIG).read_text())["files"].values()}
-    assert {path.name for path in tmp_path.iterdir()} == {*named, CONFIG, "notes.txt", "my-policy.safetensors"}
-    assert same(load(tmp_path), tiny(2))
+    path = tmp_path / named(tmp_path).get(part, CONFIG)
+    path.write_bytes(flip_middle(path.read_bytes()))
+    found, complaint = load_last_good(tmp_path)
+    assert same(found, tiny(1)) and path.name in complaint
+    save(tmp_path, tiny(3))
+    assert same(load(tmp_path), tiny(3))
+    (tmp_path / CONFIG).write_text("")
+    assert same(load_last_good(tmp_path)[0], tiny(1)), "not the damaged one"
+
+
+def test_two_damaged_ones_are_told(tmp_path: Path) -> None:
+    save(tmp_path, tiny(1))
+    save(tmp_path, tiny(2))
+    for config in (CONFIG, PREVIOUS):
+        (tmp_path / named(tmp_path, config)["tables"]).unlink()
+    with pytest.raises(CheckpointError, match=f"it has no {named(tmp_path)['tables']}"):
+        load_last_good(tmp_path)
+    with pytest.raises(CheckpointError, match="no such folder"):
+        load_last_good(tmp_path / "nowhere")
+
+
+def test_the_one_before_has_to_be_for_the_same_too(tmp_path: Path) -> None:
+    save(tmp_path, tiny(1))
+    save(tmp_path, tiny(2))
+    with pytest.raises(CheckpointError, match="the observation 'compact', not 'full'"):
+        load_last_good(tmp_path, "full")
+
+
+def test_unknown_parts_are_told_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"parts: \['rng'\] are not among 'policy', 'optimizer', 'past', 'tables'"):
+        save(tmp_path, replace(tiny(), parts={**tiny().parts, "rng": {}}))
+    assert not listing(tmp_path)
 
 
 def flip_first(data: bytes) -> bytes:
@@ -106,7 +188,7 @@ DAMAGES: list[Callable[[bytes], bytes | None]] = [
 ]
 
 
-@pytest.mark.parametrize("part", [CONFIG, "policy", "optimizer", "rng"])
+@pytest.mark.parametrize("part", [CONFIG, *PARTS])
 @pytest.mark.parametrize("damage", DAMAGES, ids=["first", "middle", "last", "short", "long", "empty", "gone"])
 def test_any_damage_to_any_file_is_told(tmp_path: Path, part: str, damage: Callable[[bytes], bytes | None]) -> None:
     save(tmp_path, tiny())
@@ -115,6 +197,8 @@ def test_any_damage_to_any_file_is_told(tmp_path: Path, part: str, damage: Calla
     path.unlink() if damaged is None else path.write_bytes(damaged)
     with pytest.raises(CheckpointError, match=path.name):
         load(tmp_path)
+    with pytest.raises(CheckpointError, match=path.name):
+        make_agent(f"ppo:{tmp_path}")
 
 
 def test_bytes_all_over_the_config_count(tmp_path: Path) -> None:
@@ -147,7 +231,7 @@ def reseal(folder: Path, **changes: Any) -> None:
 
 OTHERS: list[tuple[dict[str, Any], str]] = [
     ({"format": "something else"}, "does not say that this is a 'dnfh checkpoint'"),
-    ({"version": 2}, "version 2, this release reads version 1"),
+    ({"version": 1}, "version 1, this release reads version 2"),
     ({"rules_digest": "0" * 16}, "reads its rules otherwise"),
     ({"rules": {"target": -1}}, "its rules are not valid here: target"),
     (
@@ -204,29 +288,88 @@ def test_a_pickle_is_not_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (tmp_path / "exploded").exists()  # it was a real one
 
 
+def no_space() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-@pytest.mark.parametrize("count", range(4))
+@pytest.mark.parametrize("count", range(6))
+@pytest.mark.parametrize("failure", [no_space, KeyboardInterrupt])
 def test_an_interrupted_save_keeps_the_last_good_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, count: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, count: int, failure: Callable[[], BaseException]
 ) -> None:
+    """At each of its six files: four of tensors, ``previous.json`` and ``config.json``."""
+    save(tmp_path, tiny(0))
     save(tmp_path, tiny(1))
     calls = iter(range(100))
 
     def fail(*args: Any) -> None:
         if next(calls) == count:
-            raise OSError("no space left on device")
+            raise failure()
         original(*args)
 
     owner = os if step == "fsync" else Path
     original = getattr(owner, step)
     with monkeypatch.context() as patch:
         patch.setattr(owner, step, fail)
-        with pytest.raises(OSError, match="no space"):
+        with pytest.raises((OSError, KeyboardInterrupt)) as caught:
             save(tmp_path, tiny(2))
+    if failure is no_space:
+        assert str(caught.value).startswith(f"[Errno {errno.ENOSPC}] No space left on device: '{tmp_path}/")
     assert same(load(tmp_path), tiny(1))
+    assert not list(tmp_path.glob("*.new"))
+    if count < 5:  # afterwards previous.json names the same as config.json, until that is in place
+        (tmp_path / CONFIG).rename(tmp_path / "elsewhere")
+        assert same(load_last_good(tmp_path)[0], tiny(0))
+        (tmp_path / "elsewhere").rename(tmp_path / CONFIG)
     save(tmp_path, tiny(2))
     assert same(load(tmp_path), tiny(2))
-    assert len(list(tmp_path.iterdir())) == 4, "what the interrupted save left behind is gone"
+    assert listing(tmp_path).keys() == {
+        *named(tmp_path).values(),
+        *named(tmp_path, PREVIOUS).values(),
+        CONFIG,
+        PREVIOUS,
+    }
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("file", [CONFIG, PREVIOUS])
+def test_a_disk_that_is_full_indeed(tmp_path: Path, file: str) -> None:
+    save(tmp_path, tiny(1))
+    (tmp_path / f"{file}.new").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        save(tmp_path, tiny(2))
+    assert caught.value.errno == errno.ENOSPC and caught.value.filename == str(tmp_path / file)
+    assert same(load(tmp_path), tiny(1))
+    assert os.path.exists("/dev/full") and not (tmp_path / f"{file}.new").is_symlink()
+    save(tmp_path, tiny(2))
+    assert same(load(tmp_path), tiny(2))
+
+
+def test_a_kill_leaves_files_that_the_next_save_removes(tmp_path: Path) -> None:
+    save(tmp_path, tiny(1))
+    for name in (f"{CONFIG}.new", "tables-0123456789ab.safetensors", "past-0123456789ab.safetensors.new"):
+        (tmp_path / name).write_text("half of")
+    assert same(load(tmp_path), tiny(1))
+    save(tmp_path, tiny(2))
+    assert listing(tmp_path).keys() == {
+        *named(tmp_path).values(),
+        *named(tmp_path, PREVIOUS).values(),
+        CONFIG,
+        PREVIOUS,
+    }
+
+
+def test_a_file_is_put_in_place_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "figures.csv"
+    write(path, b"old")
+    seen: list[tuple[bytes, bytes]] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda _: seen.append((path.read_bytes(), (tmp_path / "figures.csv.new").read_bytes()))
+    )
+    write(path, b"new")
+    assert seen == [(b"old", b"new")], "whole, and on the disk, before it has its name"
+    assert listing(tmp_path) == {"figures.csv": b"new"}
 
 
 # --- the agent ------------------------------------------------------------------------------------------------------

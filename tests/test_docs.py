@@ -21,13 +21,13 @@ def test_observation_tables_are_those_of_the_layouts() -> None:
 
 
 def test_readme_has_its_examples() -> None:
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", BLOCKS, ids=["aec", "seat", "training", "game"])
+@pytest.mark.parametrize("block", BLOCKS, ids=["aec", "seat", "self-play", "training", "game"])
 def test_readme_examples_run(block: str) -> None:
-    exec(compile(block.replace("100_000", "8_192"), "README.md", "exec"), {})
+    exec(compile(re.sub("[12]00_000", "8_192", block), "README.md", "exec"), {})
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -1,7 +1,8 @@
-"""Train a policy with PPO against agents you name, and keep it as a checkpoint that evaluate.py plays as ppo:FOLDER.
+"""Train a policy by self-play, PPO on every decision, and keep it as a checkpoint that evaluate.py plays as ppo:FOLDER.
 
 The folder is itself the latest checkpoint; "best" in it is the one with the highest edge in an evaluation, tb is for
-TensorBoard, progress.csv holds the evaluations. Ctrl-C saves and ends; --resume goes on from there.
+TensorBoard, progress.csv holds the evaluations. Ctrl-C saves and ends; --resume FOLDER goes on from there, or from
+where a killed run was last saved, to the very weights it would have come to.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from rich.text import Text
 
 from agents.arena import SEED, evaluate
 from agents.cli import INTERRUPTED, SUCCESS, load_rules
-from agents.learned.checkpoint import Checkpoint, is_checkpoint, load
+from agents.learned.checkpoint import Checkpoint, is_checkpoint, load_last_good
 from agents.learned.settings import Settings
-from dnfh_env.agent import Agent, make_agent
-from dnfh_env.errors import CheckpointError, DnfhError, is_whole, whole
+from dnfh_env.agent import REGISTRY, Agent, make_agent
+from dnfh_env.errors import CheckpointError, DnfhError, whole
 from dnfh_env.rules import Rules
 
 if TYPE_CHECKING:
@@ -63,14 +64,14 @@ class TrainArgs(Settings):
     preset: Preset = "default"
     """A named set of arguments; those given beside it win. "demo" takes about three minutes on two cores."""
     resume: Path | None = None
-    """A checkpoint to go on from, with its weights, optimiser, count of decisions and random streams, on fresh deals:
-    games that were under way are not taken up again. Give the other arguments as before."""
+    """The folder of a run to go on with, in the middle of its games, with its arguments but for those given anew."""
     rules: str = "default"
     """The name of a preset of rules, or a JSON file."""
     seed: int = 0
     """Fixes weights, deals and choices: the same seed, arguments and number of threads give the same weights."""
     against: tuple[str, ...] = ()
-    """Whom evaluations are played against, three of each in turn; the opponents if none are named."""
+    """Whom evaluations are played against, three of each in turn; the bots among the opponents if none are named,
+    greedy-v1 if there are none."""
     eval_every: int = 250_000
     """Decisions between evaluations, each of which also saves."""
     eval_deals: int = 500
@@ -78,7 +79,7 @@ class TrainArgs(Settings):
     device: Literal["cpu", "cuda", "auto"] = "cpu"
     """Where the network is trained: cpu, cuda, or auto; a network this small gains little from a GPU."""
     threads: int = 1
-    """Threads of torch. A second one gains a fifth on an idle machine, and spins for minutes on a busy one."""
+    """Threads of torch. A second one gains a fifth on an idle machine, and spins on a busy one."""
     export_sb3: bool = False
     """Write model.zip too, for MaskablePPO.load. It holds code, so it is never read back here."""
 
@@ -88,35 +89,69 @@ class TrainArgs(Settings):
         whole("eval_every", self.eval_every, 1)
         whole("eval_deals", self.eval_deals, 2)
         whole("threads", self.threads, 1)
-        whole("seed", self.seed, 0, 2**32 - 1)
 
 
 def defaults(arguments: Sequence[str]) -> TrainArgs:
-    """The arguments of the preset that the command line names, for others on it to change."""
+    """The arguments of the preset or of the run to go on with that the command line names, for others on it to change.
+
+    Raises `CheckpointError` if there is no such run, `DnfhError` if both are named.
+    """
     words = [word for argument in arguments for word in argument.split("=", 1)]
-    named = words[words.index("--preset") + 1 :][:1] if "--preset" in words else []
+    resumed, named = (words[words.index(flag) + 1 :][:1] if flag in words else [] for flag in ("--resume", "--preset"))
+    if resumed and named:
+        raise DnfhError(f"preset: {named[0]!r} does not go with --resume, whose run has its own arguments")
+    if resumed and not resumed[0].startswith("-"):
+        return _arguments_of(Path(resumed[0]), words)
     return next((TrainArgs(preset=name, **PRESETS[name]) for name in get_args(Preset) if [name] == named), TrainArgs())
+
+
+KEPT = ("rules", "against", "eval_every", "eval_deals", "device", "threads")
+"""Arguments that a checkpoint keeps beside its settings and its seed."""
+
+
+def _arguments_of(path: Path, words: Sequence[str]) -> TrainArgs:
+    """Those of the run that saved a checkpoint; what they name is only imported if ``words`` name it too."""
+    training = load_last_good(path)[0].training
+    try:
+        kept = {"seed": training["seed"], **training.get("arguments", {})}
+        args = TrainArgs.from_dict({**training["settings"], **kept, "resume": path})
+        foreign = {"opponents": args.bots(), "against": args.against}
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"checkpoint {path}: it can be played but not trained on: {error!r}") from error
+    for argument, names in foreign.items():
+        code = [name for name in names if name.partition(":")[0] not in REGISTRY]
+        if code and f"--{argument}" not in words:
+            raise CheckpointError(
+                f"checkpoint {path}: its {argument} are code of yours, {', '.join(code)}; if you trust it, say so with "
+                f"--{argument} {' '.join(getattr(args, argument))}"
+            )
+    return args
 
 
 def train(args: TrainArgs) -> int:
     """Train as told; the exit status. Raises `DnfhError` for arguments that cannot be, `OSError` for files."""
     args.check()
-    rules = load_rules(args.rules)
     out = _folder(args)
-    found = None if args.resume is None else load(args.resume, rules, args.observation)
     console = Console(soft_wrap=True)
-    run = _prepare(args, rules, out, found)
-    if run.model.num_timesteps >= args.decisions:
-        console.print(f"{out} has learned from {run.model.num_timesteps} decisions already; ask for more --decisions")
-        return SUCCESS
+    run = _prepare(args, out, console)
+    if run.is_over():
+        status = SUCCESS
+        console.print(f"{out} has learned from {run.learner.decisions} decisions already; ask for more --decisions")
+    else:
+        status = _learn(run, console)
+    if args.export_sb3:
+        run.learner.export(out / "model.zip")
+    return status
+
+
+def _learn(run: Run, console: Console) -> int:
     with _progress(run, console):
         finished = run.learn()
-    if args.export_sb3:
-        run.model.save(out / "model.zip")
+    decisions, out = run.learner.decisions, run.out
     if not finished:
-        console.print(f"Stopped after {run.model.num_timesteps} decisions and saved; go on with --resume {out}")
+        console.print(f"Stopped after {decisions} decisions and saved; go on with --resume {out}")
         return INTERRUPTED
-    console.print(f"Trained on {run.model.num_timesteps} decisions. Evaluate with: evaluate.py ppo:{out}")
+    console.print(f"Trained on {decisions} decisions. Evaluate with: evaluate.py ppo:{out}")
     return SUCCESS
 
 
@@ -136,34 +171,38 @@ def _in_place(args: TrainArgs) -> bool:
     return args.resume is not None and (args.out is None or args.out.resolve() == args.resume.resolve())
 
 
-def _prepare(args: TrainArgs, rules: Rules, out: Path, found: Checkpoint | None) -> Run:
+def _prepare(args: TrainArgs, out: Path, console: Console) -> Run:
     import torch
 
-    from agents.learned.training import Run, build, restore
+    from agents.learned.self_play import SelfPlay
+    from agents.learned.training import Run
 
     if args.device == "cuda" and not torch.cuda.is_available():
         raise DnfhError("device: 'cuda' is not there; use 'cpu' or 'auto'")
     torch.set_num_threads(args.threads)
-    notes: dict[str, Any] = {"seed": args.seed}
-    done = 0
-    if found is not None:
-        done = _decisions(found, args.resume)
-        if _in_place(args):
-            notes |= {name: found.training[name] for name in ("figures", "best") if name in found.training}
+    found = None if args.resume is None else _found(args, args.resume, console)
+    rules = load_rules(args.rules) if found is None else found.rules
+    notes: dict[str, Any] = {"arguments": {name: getattr(args, name) for name in KEPT}}
     settings = Settings(**{field.name: getattr(args, field.name) for field in dataclasses.fields(Settings)})
-    model = build(settings, rules, args.seed, args.device, done)
+    learner = SelfPlay(settings, rules, args.seed, args.device)
     if found is not None:
-        restore(model, found, args.resume or out)
-    against = {name: make_agent(name, rules) for name in args.against or args.opponents}
-    return Run(model, settings, rules, out, Evaluation(rules, against, args.eval_deals), args.eval_every, notes=notes)
+        learner.restore(found, args.resume or out)
+        if _in_place(args):
+            notes["history"] = found.training.get("history", [])
+    against = {name: make_agent(name, rules) for name in args.against or settings.bots() or ["greedy-v1"]}
+    return Run(learner, out, Evaluation(rules, against, args.eval_deals), args.eval_every, notes=notes)
 
 
-def _decisions(found: Checkpoint, path: Path | None) -> int:
-    """How many a checkpoint has learned from; `CheckpointError` if it is not one to go on from."""
-    missing = {"optimizer", "rng"} - set(found.parts)
-    if missing or not is_whole(found.training.get("decisions"), 0):
-        raise CheckpointError(f"checkpoint {path}: it can be played but not trained on")
-    return int(found.training["decisions"])
+def _found(args: TrainArgs, path: Path, console: Console) -> Checkpoint:
+    """The checkpoint to go on from; if the latest is broken, that is said, and the one before it serves."""
+    found, complaint = load_last_good(path, args.observation)
+    if complaint:
+        console.print(f"{complaint}; going on from the one before it")
+    if args.rules != found.training.get("arguments", {}).get("rules", "default"):
+        rules = load_rules(args.rules)
+        if rules.play_digest() != found.rules.play_digest():
+            raise CheckpointError(f"checkpoint {path}: it was trained for {found.rules!r}, and these are {rules!r}")
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +250,7 @@ def _progress(run: Run, console: Console) -> Iterator[None]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task("decisions", total=run.settings.decisions, completed=run.model.num_timesteps)
+        task = bar.add_task("decisions", total=run.learner.settings.decisions, completed=run.learner.decisions)
 
         def tick(decisions: int) -> None:
             bar.update(task, completed=decisions)

@@ -1,9 +1,10 @@
 """Checkpoints: a folder of numbers and text, never code.
 
 ``config.json`` says which rules and which observation layout the weights belong to, and names every other file with
-its size and SHA-256. Those files are named by their content, so a save leaves the files of the one before untouched;
-replacing ``config.json`` is the single moment at which a folder passes from one checkpoint to the next, and whatever
-interrupts a save, the last good checkpoint stays readable.
+its size and SHA-256. Those files are named by what is in all of them, so no two checkpoints share one, and a save
+leaves the files of the one before untouched; replacing ``config.json`` is the single moment at which a folder passes
+from one checkpoint to the next, and whatever interrupts a save, the last good checkpoint stays readable. The one before
+it stays too, as ``previous.json``, in case a disk damages the latest.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ from dnfh_env.observation import LAYOUTS, Layout
 from dnfh_env.rules import Rules
 
 FORMAT = "dnfh checkpoint"
-VERSION = 1
+VERSION = 2
+"""Raise it when parts change, or `GAME` does, whose records are kept as they are."""
 CONFIG = "config.json"
-PARTS = ("policy", "optimizer", "rng")
-"""The files of tensors; a checkpoint that is only to be played may hold ``"policy"`` alone."""
+PREVIOUS = "previous.json"
+PARTS = ("policy", "optimizer", "past", "tables")
+"""The files of tensors: weights, Adam's state, snapshots, and games with open transitions; a checkpoint that is only to
+be played may hold ``"policy"`` alone."""
 
 _PART_FILE = re.compile(rf"({'|'.join(PARTS)})-[0-9a-f]{{12}}\.safetensors(\.new)?")
 
@@ -58,7 +62,7 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     Raises `OSError` if it cannot be written; the folder then still holds the checkpoint from before.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    files = {part: _write_part(folder, part, tensors) for part, tensors in checkpoint.parts.items()}
+    files = _write_parts(folder, checkpoint.parts)
     config = {
         "format": FORMAT,
         "version": VERSION,
@@ -70,8 +74,11 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
         "training": dict(checkpoint.training),
         "files": files,
     }
-    _write(folder / CONFIG, _sealed(config).encode())
-    _sweep(folder, {file["name"] for file in files.values()})
+    before = _kept(folder, CONFIG)
+    if before is not None and before["files"] != files and _is_good(folder):  # if not, previous.json is worth more
+        write(folder / PREVIOUS, _sealed(before).encode())
+    write(folder / CONFIG, _sealed(config).encode())
+    _sweep(folder)
 
 
 def load(path: str | Path, rules: Rules | None = None, observation: str | None = None) -> Checkpoint:
@@ -91,8 +98,23 @@ def load(path: str | Path, rules: Rules | None = None, observation: str | None =
         return _load(folder, rules, observation)
 
 
-def _load(folder: Path, rules: Rules | None, observation: str | None) -> Checkpoint:
-    config = _read_config(folder)
+def load_last_good(path: str | Path, observation: str | None = None) -> tuple[Checkpoint, str]:
+    """The checkpoint in a folder, or, if that is broken, the one before it, and what is wrong with the latest, if any.
+
+    Raises `CheckpointError` about the latest if there is no good one before it.
+    """
+    folder = Path(path)
+    try:
+        return load(folder, observation=observation), ""
+    except CheckpointError as error:
+        try:
+            return _load(folder, None, observation, PREVIOUS), str(error)
+        except CheckpointError:
+            raise error from None
+
+
+def _load(folder: Path, rules: Rules | None, observation: str | None, name: str = CONFIG) -> Checkpoint:
+    config = _read_config(folder, name)
     try:
         found = Checkpoint(
             rules=_rules(folder, config, rules),
@@ -102,9 +124,9 @@ def _load(folder: Path, rules: Rules | None, observation: str | None) -> Checkpo
             training=config["training"],
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"checkpoint {folder}: {CONFIG} lacks or misstates a field: {error!r}") from error
+        raise CheckpointError(f"checkpoint {folder}: {name} lacks or misstates a field: {error!r}") from error
     if "policy" not in found.parts:
-        raise CheckpointError(f"checkpoint {folder}: {CONFIG} names no file for 'policy', the weights")
+        raise CheckpointError(f"checkpoint {folder}: {name} names no file for 'policy', the weights")
     return found
 
 
@@ -113,27 +135,44 @@ def is_checkpoint(folder: Path) -> bool:
     return (folder / CONFIG).exists()
 
 
+def _is_good(folder: Path) -> bool:
+    """Whether the folder holds a checkpoint that is whole."""
+    try:
+        _load(folder, None, None)
+    except CheckpointError:
+        return False
+    return True
+
+
 def _sealed(config: dict[str, Any]) -> str:
     """The text of ``config.json``: the fields and the digest of their text."""
     text = json.dumps(config, indent=1, allow_nan=False)
     return json.dumps(config | {"sha256": hashlib.sha256(text.encode()).hexdigest()}, indent=1, allow_nan=False) + "\n"
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
-    data = _read(folder, CONFIG)
+def _kept(folder: Path, name: str) -> dict[str, Any] | None:
+    """What a folder's ``config.json`` or ``previous.json`` says, if it is there and whole."""
+    try:
+        return _read_config(folder, name)
+    except CheckpointError:
+        return None
+
+
+def _read_config(folder: Path, name: str = CONFIG) -> dict[str, Any]:
+    data = _read(folder, name)
     try:
         config = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"checkpoint {folder}: {CONFIG} is not JSON: {error}") from error
+        raise CheckpointError(f"checkpoint {folder}: {name} is not JSON: {error}") from error
     if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise CheckpointError(f"checkpoint {folder}: {CONFIG} does not say that this is a {FORMAT!r}")
+        raise CheckpointError(f"checkpoint {folder}: {name} does not say that this is a {FORMAT!r}")
     if config.get("version") != VERSION:
         raise CheckpointError(
             f"checkpoint {folder}: it has version {config.get('version')!r}, this release reads version {VERSION}"
         )
     config.pop("sha256", None)
     if _sealed(config).encode() != data:
-        raise CheckpointError(f"checkpoint {folder}: {CONFIG} was damaged or edited: its checksum does not match")
+        raise CheckpointError(f"checkpoint {folder}: {name} was damaged or edited: its checksum does not match")
     return config
 
 
@@ -172,14 +211,22 @@ def _layout(folder: Path, config: dict[str, Any], wanted: str | None) -> Layout:
     return LAYOUTS[name]
 
 
-def _write_part(folder: Path, part: str, tensors: Tensors) -> dict[str, Any]:
-    if part not in PARTS:
-        raise ValueError(f"part: {part!r} is not one of {', '.join(map(repr, PARTS))}")
-    data = safetensors.numpy.save({name: np.asarray(tensor, order="C") for name, tensor in tensors.items()})
-    sha256 = hashlib.sha256(data).hexdigest()
-    name = f"{part}-{sha256[:12]}.safetensors"
-    _write(folder / name, data)
-    return {"name": name, "bytes": len(data), "sha256": sha256}
+def _write_parts(folder: Path, parts: Mapping[str, Tensors]) -> dict[str, dict[str, Any]]:
+    """The files by part, as ``config.json`` names them."""
+    if unknown := sorted(set(parts) - set(PARTS)):
+        raise ValueError(f"parts: {unknown} are not among {', '.join(map(repr, PARTS))}")
+    data = {
+        part: safetensors.numpy.save({name: np.asarray(tensor, order="C") for name, tensor in tensors.items()})
+        for part, tensors in parts.items()
+    }
+    sums = {part: hashlib.sha256(data[part]).hexdigest() for part in data}
+    mark = hashlib.sha256(json.dumps(sums).encode()).hexdigest()[:12]
+    files = {
+        part: {"name": f"{part}-{mark}.safetensors", "bytes": len(data[part]), "sha256": sums[part]} for part in data
+    }
+    for part, file in files.items():
+        write(folder / str(file["name"]), data[part])
+    return files
 
 
 def _read_part(folder: Path, part: str, file: dict[str, Any]) -> dict[str, NDArray[Any]]:
@@ -197,18 +244,26 @@ def _read_part(folder: Path, part: str, file: dict[str, Any]) -> dict[str, NDArr
         raise CheckpointError(f"checkpoint {folder}: {name} is not a file of tensors: {error}") from error
 
 
-def _write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes) -> None:
     """Put a whole file in place at once, on the disk before it has its name."""
     new = path.with_name(path.name + ".new")
-    with new.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    new.replace(path)
+    try:
+        with new.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        new.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # where a disk is full, Python does not say so
+        raise
+    finally:
+        new.unlink(missing_ok=True)  # what a full disk or Ctrl-C left unfinished
 
 
-def _sweep(folder: Path, keep: set[str]) -> None:
+def _sweep(folder: Path) -> None:
     """Remove the files of tensors that no checkpoint names any more."""
+    configs = filter(None, (_kept(folder, name) for name in (CONFIG, PREVIOUS)))
+    keep = {file["name"] for config in configs for file in config["files"].values()}
     for path in folder.iterdir():
         if _PART_FILE.fullmatch(path.name) and path.name not in keep:
             path.unlink(missing_ok=True)

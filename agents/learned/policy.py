@@ -14,15 +14,21 @@ from numba import njit
 from numpy.typing import NDArray
 
 from agents.learned.checkpoint import Checkpoint, load
-from dnfh_env._bits import plain
-from dnfh_env._random import GOLDEN, mix
+from dnfh_env._bits import U1, lowest, plain
+from dnfh_env._random import GOLDEN, mix, unit
 from dnfh_env.agent import legal_rows
+from dnfh_env.engine import NUM_ACTIONS
 from dnfh_env.errors import CheckpointError
 from dnfh_env.observation import pack
 from dnfh_env.rules import Rules
 
-NUM_ACTIONS = 64
-_U11 = np.uint64(11)
+WEIGHTS = Path(__file__).with_name("weights")
+"""The checkpoint that comes with the package."""
+
+
+def learned(rules: Rules | None = None, sample: bool = False) -> PPOAgent:
+    """The policy that comes with the package, trained by self-play for the rules `Rules()`; see `PPOAgent`."""
+    return PPOAgent(WEIGHTS, rules, sample)
 
 
 class PPOAgent:
@@ -63,7 +69,7 @@ class PPOAgent:
         """See `dnfh_env.agent.Agent.act`."""
         logits = self.logits(views)
         if self.sample:
-            add_gumbel(logits, plain(rng, np.uint64))
+            return draw(logits, views["legal"], rng)[0]
         legal = legal_rows(views["legal"]).view(np.bool_)
         actions: NDArray[np.int64] = np.where(legal, logits, -np.inf).argmax(axis=1)
         return actions
@@ -126,12 +132,38 @@ def forward(words: Any, sizes: Any, parameters: Any, logits: Any) -> None:
         logits[b] = y[:NUM_ACTIONS]
 
 
+def draw(
+    logits: NDArray[np.float32], legal: NDArray[np.uint64], keys: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Actions drawn from the softmax over legal ones, and their logarithmic probabilities.
+
+    Args:
+        logits: ``float32[B, 64]``.
+        legal: ``uint64[B]``, legal actions as masks, none of them empty.
+        keys: ``uint64[B]``, a seed for each decision.
+    """
+    actions, log_probs = np.empty(len(logits), np.int64), np.empty(len(logits), np.float32)
+    draw_all(plain(logits, np.float32), plain(legal, np.uint64), plain(keys, np.uint64), actions, log_probs)
+    return actions, log_probs
+
+
 @njit(cache=True)
-def add_gumbel(logits: Any, keys: Any) -> None:
-    """Add Gumbel noise from ``uint64[B]`` seeds: the largest sum is then a draw from the softmax."""
+def draw_all(logits: Any, legal: Any, keys: Any, actions: Any, log_probs: Any) -> None:
+    """`draw` into ``int64[B]`` and ``float32[B]``: the largest sum of logit and Gumbel noise is a draw."""
     for b in range(logits.shape[0]):
-        state = keys[b]
-        for k in range(logits.shape[1]):
+        state, rest, chosen = keys[b], legal[b], -1
+        most, best, total = -np.inf, -np.inf, 0.0
+        while rest:
+            k = lowest(rest)
+            rest &= rest - U1
+            logit = np.float64(logits[b, k])
             state += GOLDEN
-            uniform = (np.float64(mix(state) >> _U11) + 0.5) * 2.0**-53
-            logits[b, k] -= np.float32(np.log(-np.log(uniform)))
+            noisy = logit - np.log(-np.log(unit(mix(state))))
+            if noisy > best or chosen < 0:
+                best, chosen = noisy, k
+            if logit > most:
+                most, total = logit, total * np.exp(most - logit) + 1.0
+            else:
+                total += np.exp(logit - most)
+        actions[b] = chosen
+        log_probs[b] = np.float64(logits[b, chosen]) - most - np.log(total)

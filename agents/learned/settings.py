@@ -4,33 +4,47 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
-from dnfh_env.errors import DnfhError
-from dnfh_env.objective import Reward, reward_of
-from dnfh_env.observation import Observation
+from dnfh_env.agent import three_others
+from dnfh_env.errors import DnfhError, one_of, whole
+from dnfh_env.objective import Reward, check_episode, reward_of
+from dnfh_env.observation import Observation, check_observation
+
+SELF, PAST = "self", "past"
+"""Names in a line-up: the policy as it is now, which learns from every decision it makes; and one of its snapshots."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a policy learns from, and how. A *decision* is one of the learner's own."""
+    """What a policy learns from, and how. A *decision* is one of the learner's own, of whichever seat."""
 
-    opponents: tuple[str, ...] = ("greedy", "greedy", "random")
-    """The agents at the other three seats: one name for all, or three for left, across and right."""
+    opponents: tuple[str, ...] = (SELF, PAST, "heuristic", "greedy", "random")
+    """Who may sit at the other three seats of a game: "self", the policy as it is, learning there too; "past", one of
+    its snapshots; or an agent's name, without a "+". LEFT+ACROSS+RIGHT names three, such as self+greedy+random."""
+    shares: tuple[float, ...] = (4, 1, 2, 2, 1)
+    """How often each of the opponents is met, in parts: games draw theirs by chance."""
+    snapshots: int = 5
+    """How many snapshots are kept; the oldest makes room, and at first all are the policy of the start."""
+    snapshot_every: int = 200_000
+    """Decisions between two snapshots."""
     episode: Literal["deal", "game"] = "deal"
     """What one episode is: a single deal at level scores, or a whole game."""
     reward: Reward = "points"
     """What is paid: card points trick by trick, or the share of the win (whole games only)."""
     observation: Observation = "compact"
     """The observation layout; "full" adds the order of past tricks."""
+    critic: Literal["view", "state"] = "view"
+    """What the value network sees: the seat's view, or all cards; the policy sees its view alone in either case."""
     decisions: int = 2_200_000
     """Decisions to learn from in all, those before a --resume included."""
-    num_envs: int = 256
-    """Tables played side by side."""
-    n_steps: int = 64
-    """Decisions at each table between two updates."""
+    tables: int = 256
+    """Games played side by side."""
+    rollout: int = 16_384
+    """Decisions between two updates; best a whole deal of every table, 65 decisions, since all begin together."""
     batch_size: int = 1024
-    """Decisions in each gradient step."""
+    """Decisions in a gradient step, at least: an update is cut into equal ones."""
     epochs: int = 3
     """How often each decision is used."""
     learning_rate: float = 2e-3
@@ -48,7 +62,7 @@ class Settings:
     value_weight: float = 0.5
     """Weight of the value loss."""
     trunk: tuple[int, ...] = (128,)
-    """Widths of the layers that policy and value share."""
+    """Widths of the first layers, which policy and value share unless the critic sees more."""
     head: tuple[int, ...] = (128,)
     """Widths of the further layers that each of the two has."""
 
@@ -56,29 +70,48 @@ class Settings:
         """The fields as JSON values."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
 
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """The settings of `to_dict`; raises ``TypeError`` for unknown names."""
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
+        return cls(**values)
+
+    def lineups(self) -> list[list[str]]:
+        """The opponents as names for left, across and right; ``self.shares`` tells how often each is met."""
+        return [[str(name) for name in three_others(f"opponents, {e!r}", e.split("+"))] for e in self.opponents]
+
+    def bots(self) -> list[str]:
+        """The agents among the opponents, by name."""
+        return sorted({name for names in self.lineups() for name in names} - {SELF, PAST})
+
     def check(self) -> None:
         """Raise `DnfhError` that names the field if the settings cannot be trained with."""
-        for field in (
-            "learning_rate",
-            "final_learning_rate",
-            "gamma",
-            "gae_lambda",
-            "clip_range",
-            "entropy",
-            "value_weight",
-        ):
-            if not 0 <= getattr(self, field) < math.inf:
-                raise DnfhError(f"{field}: {getattr(self, field)} is not a number from 0 up")
-        for field in ("decisions", "num_envs", "n_steps", "batch_size", "epochs"):
-            if getattr(self, field) < 1:
-                raise DnfhError(f"{field}: {getattr(self, field)} is not at least 1")
-        rollout = self.num_envs * self.n_steps
-        if self.batch_size < 2 or rollout % self.batch_size:
+        for name in ("decisions", "tables", "rollout", "epochs", "snapshots", "snapshot_every"):
+            whole(name, getattr(self, name), 1)
+        whole("batch_size", self.batch_size, 2, self.rollout)
+        for width in (*self.trunk, *self.head):
+            whole("trunk, head", width, 1)
+        for name in ("learning_rate", "final_learning_rate", "clip_range", "entropy", "value_weight"):
+            _number(name, getattr(self, name))
+        for name in ("gamma", "gae_lambda"):
+            _number(name, getattr(self, name), 1)
+        one_of("critic", self.critic, ("view", "state"))
+        check_observation(self.observation)
+        reward_of(check_episode(self.episode, ("deal", "game")), self.reward)
+        if self.critic == "state" and not self.trunk:
+            raise DnfhError("trunk: with critic='state' it needs a layer at least, got none")
+        self._check_opponents()
+
+    def _check_opponents(self) -> None:
+        self.lineups()
+        if not self.opponents or len(self.shares) != len(self.opponents):
             raise DnfhError(
-                f"batch_size: {self.batch_size} has to be at least 2 and divide num_envs * n_steps = {rollout}"
+                f"shares: expected one for each of the opponents ({len(self.opponents)}), got {self.shares}"
             )
-        if len(self.opponents) not in (1, 3):
-            raise DnfhError(f"opponents: expected one, or three for left, across, right; got {len(self.opponents)}")
-        reward_of(self.episode, self.reward)
-        if not all(width > 0 for width in (*self.trunk, *self.head)):
-            raise DnfhError(f"trunk, head: widths have to be above 0, got {self.trunk} and {self.head}")
+        if not (all(share > 0 for share in self.shares) and sum(self.shares) < math.inf):
+            raise DnfhError(f"shares: {self.shares} are not numbers above 0")
+
+
+def _number(name: str, value: float, high: float = math.inf) -> None:
+    if not (0 <= value <= high and value < math.inf):
+        raise DnfhError(f"{name}: {value} is not a number from 0 {'up' if high == math.inf else f'to {high}'}")

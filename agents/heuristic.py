@@ -1,0 +1,513 @@
+"""`Heuristic`, registered as ``heuristic``: a rule player that weighs each card, and goes for the shot when it can.
+
+A reason a helper: each says in its first line what it advises, and the advice is added up in points. Points and shot
+cards are read from the rules, so every preset can be played; no randomness is used. The weights are `Parameters`,
+found by ``benchmarks/tune_heuristic.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields
+from math import comb, isfinite
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from agents.greedy import points_of
+from dnfh_env._bits import U0, U1, U2, U4, U8, U16, U32, bit, lowest, plain, popcount
+from dnfh_env.cards import DECK, HAND_SIZE
+from dnfh_env.engine import PICK, PLAY, SUIT_SETS
+from dnfh_env.errors import ArgumentError, shown
+from dnfh_env.rules import CALLS, FIRST_CALL, SHOT_CODES, Rules, checked_rules, compile_rules
+from dnfh_env.view import table_cards
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The weights of the advice, in card points unless something else is said."""
+
+    # --- why a card is feared while it is held
+    trick: float = 0.82
+    """A trick taken with it later, against one's will."""
+    exposure: float = 0.1
+    """Share of the dearest card outside that it would have to take."""
+    own: float = 0.23
+    """Share of its own points, taken with it."""
+    guard: float = 0.33
+    """How much each lower card of its suit, to be played in its stead, allays all that."""
+    guarded: float = 5.0
+    """Lower cards of its suit with which it is not feared at all."""
+    jack: float = 0.3
+    """Share of its gain, if its points are negative: it is kept to win a trick."""
+    catch: float = 0.12
+    """Share of such a gain outside that it might take."""
+    void: float = 1.57
+    """Holding a suit by this card alone."""
+    # --- the pass
+    pick_trick: float = 4.3
+    """As ``trick``, with all thirteen still to come, in proportion to the others."""
+    pick_void: float = 1.35
+    """Being rid of a suit of which all cards can still be passed, for each of them."""
+    pick_stopper: float = 0.43
+    """Keeping the highest card of the suit of most shot cards, so that nobody else takes them all."""
+    # --- what a trick costs
+    ducking: float = 0.86
+    """How many times likelier a lower card outside is to be played to the trick than a higher one."""
+    throw: float = 0.6
+    """Share of the dearest card outside that a void seat is expected to throw."""
+    fall: float = 0.2
+    """Chance that a later seat plays the dearest card of the led suit, if it holds it."""
+    lead: float = 0.5
+    """Having to lead to the next trick."""
+    # --- my shot, measured in losers: cards expected to lose a trick
+    shot_pick: float = 3.5
+    """Losers after the pass up to which a hand keeps its high cards and passes its losers."""
+    shot_try: float = 2.2
+    """Losers up to which a hand tries while nobody else has taken a shot card."""
+    shot_held: float = 5.6
+    """How many more are dared as the share of the shot cards taken comes to all."""
+    shot_lead: float = 0.45
+    """How many more are dared with the lead."""
+    shot_jack: float = 0.3
+    """How many fewer while a card with negative points is outside: others hold on to it."""
+    minor_loser: float = 0.9
+    """What a loser counts in a suit with no more than three shot cards left, beside one in hearts."""
+    plain_loser: float = 0.6
+    """What a loser counts in a suit without shot cards."""
+    # --- another's shot
+    threat: float = 0.16
+    """Share of the shot cards in one hand from which on it is feared."""
+    stop: float = 22.0
+    """Winning a trick with a shot card then, times the share beyond that."""
+    stopper: float = 50.0
+    """Holding the highest card of a suit then, times the share beyond that."""
+
+
+PARAMETERS: np.dtype[Any] = np.dtype((np.record, np.dtype([(f.name, np.float64) for f in fields(Parameters)])))
+"""`Parameters` as the kernels read them."""
+
+
+def compile_parameters(parameters: Parameters) -> NDArray[Any]:
+    """`Parameters` as an array of one `PARAMETERS` record; `ArgumentError` for what cannot be weighed."""
+    for name, value in vars(parameters).items():
+        if not isinstance(value, int | float) or not isfinite(value):
+            raise ArgumentError(f"{name}: expected a finite number, got {shown(value)}")
+        if name in ("guard", "ducking") and value < 0:
+            raise ArgumentError(f"{name}: expected at least 0, got {shown(value)}")
+    return np.array([astuple(parameters)], PARAMETERS)
+
+
+class Heuristic:
+    """Duck what costs, take what pays, and shoot with a hand that may take everything."""
+
+    def __init__(self, rules: Rules | None = None, **changes: float) -> None:
+        """Play under ``rules``, `Rules()` if not given, with some `Parameters` changed."""
+        unknown = sorted(changes.keys() - {field.name for field in fields(Parameters)})
+        if unknown:
+            names = ", ".join(PARAMETERS.names or ())
+            raise ArgumentError(f"heuristic: {unknown[0]!r} is no parameter; they are {names}")
+        self._rules = compile_rules(checked_rules(rules))
+        self._parameters = compile_parameters(Parameters(**changes))
+
+    def act(self, views: NDArray[Any], rng: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """See `dnfh_env.agent.Agent.act`; ``rng`` is not used."""
+        actions = np.empty(len(views), np.int64)
+        choose_all(plain(views), self._rules, self._parameters, actions)
+        return actions
+
+
+@njit(cache=True)
+def choose_all(views: Any, rules: Any, parameters: Any, actions: Any) -> None:
+    """`choose` for each record of a `VIEW` array into ``actions``, ``int64[B]``; ``parameters`` is one record too."""
+    for i in range(views.shape[0]):
+        actions[i] = choose(views[i], rules[0], parameters[0])
+
+
+@njit
+def choose(v: Any, r: Any, p: Any) -> Any:
+    """The action for one view of a seat that is to move."""
+    if v.phase == PICK:
+        return pick(v, r, p)
+    if v.phase == PLAY:
+        return shoot(v, r, p) if goes_for_shot(v, r, p) else best(v.legal, v, r, p, worth)
+    return call(v)
+
+
+@njit
+def best(cards: Any, v: Any, r: Any, p: Any, value: Any) -> Any:
+    """The card of a non-empty set with the greatest ``value(v, r, p, card)``, the last by id of equal ones."""
+    found = -1
+    most = 0.0
+    while cards:
+        card = lowest(cards)
+        cards &= cards - U1
+        at = value(v, r, p, card)
+        if found < 0 or at >= most:
+            found = card
+            most = at
+    return found
+
+
+# --- the call and the pass --------------------------------------------------------------------------------------
+
+
+@njit
+def call(v: Any) -> Any:
+    """All three across, to the seat that plays neither right before nor right after me; else the first allowed."""
+    return _ACROSS if v.legal & bit(_ACROSS) else lowest(v.legal)
+
+
+@njit
+def pick(v: Any, r: Any, p: Any) -> Any:
+    """Pass what is dangerous; with a hand that may take everything, what would lose tricks."""
+    if can_shoot(r) and losers(v, r, p, v.hand) <= p.shot_pick + picks_left(v):
+        return best(v.legal, v, r, p, shot_pass)
+    return best(v.legal, v, r, p, pass_worth)
+
+
+@njit
+def pass_worth(v: Any, r: Any, p: Any, card: Any) -> Any:
+    """The danger of a card, and the chance to finish its suit; but the highest heart stops others' shots."""
+    suit = SUIT_SETS[card // 13]
+    total = danger(v, r, p, card, p.pick_trick)
+    if popcount(v.hand & suit) <= picks_left(v):
+        total += p.pick_void
+    if is_highest(v, card) and popcount(suit & r.shot_cards) > _FEW:
+        total -= p.pick_stopper
+    return total
+
+
+@njit
+def shot_pass(v: Any, r: Any, p: Any, card: Any) -> Any:
+    """Fewest losers in what stays."""
+    return -losers(v, r, p, v.hand & ~bit(card))
+
+
+@njit(inline="always")
+def picks_left(v: Any) -> Any:
+    """How many cards this seat has still to pick."""
+    return 3 - np.int64(v.num_picks) % 3
+
+
+# --- a card in the hand -----------------------------------------------------------------------------------------
+
+
+@njit
+def danger(v: Any, r: Any, p: Any, card: Any, trick: Any) -> Any:
+    """What keeping a card may cost: a trick, a queen under it, its own points; lower cards of the suit guard it."""
+    theirs = unseen(v) & SUIT_SETS[card // 13]
+    under = theirs & below(card)
+    guards = popcount(v.hand & SUIT_SETS[card // 13] & below(card))
+    points = np.int64(r.points[card])
+    prize = p.jack * min(0, points) + p.catch * cheapest(r, under)
+    if guards >= p.guarded:
+        return prize
+    takes = popcount(under) / popcount(theirs) if theirs else 1.0
+    fear = takes * (trick + p.own * max(0, points)) + p.exposure * dearest(r, under)
+    return prize + fear / (1.0 + p.guard * guards)
+
+
+@njit(inline="always")
+def is_highest(v: Any, card: Any) -> Any:
+    """Whether nobody else can hold a higher card of the suit."""
+    return unseen(v) & SUIT_SETS[card // 13] & above(card) == U0
+
+
+# --- a trick ----------------------------------------------------------------------------------------------------
+
+
+@njit
+def worth(v: Any, r: Any, p: Any, card: Any) -> Any:
+    """Be rid of danger, but do not take what costs: the gain in playing a card, in points."""
+    takes = chance_to_take(v, p, card)
+    total = danger(v, r, p, card, p.trick) - takes * (trick_points(v, r, p, card) + p.lead)
+    if v.hand & SUIT_SETS[card // 13] == bit(card):
+        total += p.void
+    return total + stopping(v, r, p, card, takes)
+
+
+@njit
+def chance_to_take(v: Any, p: Any, card: Any) -> Any:
+    """That no later seat plays higher: they duck if they can, so lower cards outside help."""
+    if v.num_plays & 3 and (card < v.best_card or card // 13 != v.best_card // 13):
+        return 0.0
+    theirs = unseen(v) & SUIT_SETS[card // 13]
+    over = popcount(theirs & above(card))
+    chance = 1.0
+    if over:
+        stays = 1.0 - over / (over + p.ducking * (popcount(theirs) - over))
+        for s in range(1, 1 + later_seats(v)):
+            if not is_void(v, s, card // 13):
+                chance *= stays
+    return chance
+
+
+@njit
+def trick_points(v: Any, r: Any, p: Any, card: Any) -> Any:
+    """What the trick is expected to cost its taker: what lies there, what has to fall, what void seats throw."""
+    total = np.float64(points_of(table_cards(v), r) + np.int64(r.points[card]))
+    if later_seats(v) == 0:
+        return total
+    return total + expected_falls(v, r, p, card) + expected_throws(v, r, p, card // 13)
+
+
+@njit
+def expected_falls(v: Any, r: Any, p: Any, card: Any) -> Any:
+    """An ordinary card of the suit from each later seat, and its dearest that ``card`` beats (no lead into a queen)."""
+    theirs = unseen(v) & SUIT_SETS[card // 13]
+    if theirs == U0:
+        return 0.0
+    usual = min(1.0, gains(r, theirs) / popcount(theirs))
+    dear = max(0.0, dearest(r, theirs & below(card)) - usual)
+    return later_seats(v) * (usual + dear * p.fall / 3)
+
+
+@njit
+def expected_throws(v: Any, r: Any, p: Any, suit: Any) -> Any:
+    """What later seats throw that are void, or may be with few cards outside; nothing where the first trick bans it."""
+    if v.num_plays < 4 and r.first_ban:
+        return 0.0
+    outside = unseen(v)
+    void = _VOID[popcount(outside & SUIT_SETS[suit])]
+    seats = 0.0
+    for s in range(1, 1 + later_seats(v)):
+        seats += 1.0 if is_void(v, s, suit) else void
+    return seats * p.throw * dearest(r, outside)
+
+
+# --- another's shot ---------------------------------------------------------------------------------------------
+
+
+@njit
+def stopping(v: Any, r: Any, p: Any, card: Any, takes: Any) -> Any:
+    """Win a trick with a shot card while one seat has all that are taken, and keep the highest cards for it."""
+    rival = rival_of(v, r)
+    fear = share_taken(v, r, rival) - p.threat if rival else 0.0
+    if fear <= 0.0:
+        return 0.0
+    total = 0.0
+    if (table_cards(v) | bit(card)) & r.shot_cards and may_win(v, rival):
+        total += takes * fear * p.stop
+    if takes == 0.0 and is_highest(v, card) and unseen(v) & SUIT_SETS[card // 13]:
+        total -= fear * p.stopper
+    return total
+
+
+@njit
+def rival_of(v: Any, r: Any) -> Any:
+    """The one seat that has taken shot cards, if it is another and misses some; else 0."""
+    if not can_shoot(r) or v.taken[0] & r.shot_cards:
+        return 0
+    found = 0
+    for s in range(1, 4):
+        if v.taken[s] & r.shot_cards:
+            if found or r.shot_cards & ~v.taken[s] == U0:
+                return 0
+            found = s
+    return found
+
+
+@njit(inline="always")
+def may_win(v: Any, seat: Any) -> Any:
+    """Whether another seat leads the trick so far, or has yet to play to it."""
+    return seat <= later_seats(v) or v.best_seat == seat
+
+
+# --- my shot ----------------------------------------------------------------------------------------------------
+
+
+@njit
+def goes_for_shot(v: Any, r: Any, p: Any) -> Any:
+    """Try with few losers, dare more the more is taken, and give up once another has, or must get, a shot card."""
+    if not can_shoot(r) or (v.taken[1] | v.taken[2] | v.taken[3]) & r.shot_cards:
+        return False
+    if table_cards(v) & r.shot_cards and winners(v) == U0:
+        return False
+    dared = p.shot_try + p.shot_held * share_taken(v, r, 0)
+    if v.num_plays & 3 == 0:
+        dared += p.shot_lead
+    if cheapest(r, unseen(v) & r.shot_cards) < 0:
+        dared -= p.shot_jack
+    return losers(v, r, p, v.hand) <= dared
+
+
+@njit
+def shoot(v: Any, r: Any, p: Any) -> Any:
+    """Lead winners; take each trick with a shot card; lose what must be lost on tricks without."""
+    if v.num_plays & 3 == 0:
+        return best(v.legal, v, r, p, shot_lead)
+    harmless = v.legal & ~r.shot_cards
+    over = winners(v)
+    last = later_seats(v) == 0
+    if over:
+        card = highest(over)
+        if table_cards(v) & r.shot_cards:
+            return lowest(over) if last else card
+        if last:
+            return highest(harmless & ~over) if harmless & ~over else lowest(over)
+        if is_highest(v, card):
+            return card
+    return best(harmless if harmless else v.legal, v, r, p, shot_throw)
+
+
+@njit
+def shot_lead(v: Any, r: Any, p: Any, card: Any) -> Any:
+    """The surest winner, first from the suit of which the fewest are outside."""
+    theirs = unseen(v) & SUIT_SETS[card // 13]
+    return -popcount(theirs) - 20 * popcount(theirs & above(card))
+
+
+@njit
+def shot_throw(v: Any, r: Any, p: Any, card: Any) -> Any:
+    """The surest loser."""
+    return popcount(unseen(v) & SUIT_SETS[card // 13] & above(card))
+
+
+@njit
+def losers(v: Any, r: Any, p: Any, hand: Any) -> Any:
+    """How many cards of a hand are expected to lose a trick, less those that may lose one without shot cards."""
+    outside = unseen(v)
+    total = 0.0
+    for suit in range(4):
+        mine = hand & SUIT_SETS[suit]
+        theirs = outside & SUIT_SETS[suit]
+        at_stake = popcount((mine | theirs) & r.shot_cards)
+        weight = 1.0 if at_stake > _FEW else p.minor_loser if at_stake else p.plain_loser
+        total += weight * suit_losers(mine, theirs, holders(v, suit))
+    return total
+
+
+@njit
+def suit_losers(mine: Any, theirs: Any, seats: Any) -> Any:
+    """Losers when a suit is led from the top: a card loses to a higher one that is not yet spent or drawn."""
+    lost = 0.0
+    for i in range(popcount(mine)):
+        card = highest(mine)
+        mine &= ~bit(card)
+        over = popcount(theirs & above(card)) - lost
+        if over > 0.0:
+            lost += min(1.0, over) * _HOLDS_MORE[seats, popcount(theirs), i]
+    return lost
+
+
+@njit(inline="always")
+def can_shoot(r: Any) -> Any:
+    """Whether a shot does anything under these rules."""
+    return r.shot != _NO_SHOT and r.shot_cards != U0
+
+
+@njit(inline="always")
+def share_taken(v: Any, r: Any, seat: Any) -> Any:
+    """Share of the shot cards that a seat has taken."""
+    return popcount(v.taken[seat] & r.shot_cards) / popcount(r.shot_cards)
+
+
+@njit(inline="always")
+def winners(v: Any) -> Any:
+    """The legal cards that beat what lies in a trick that has been led."""
+    return v.legal & SUIT_SETS[v.best_card // 13] & above(v.best_card)
+
+
+# --- facts ------------------------------------------------------------------------------------------------------
+
+_DECK = np.uint64(DECK)
+_NO_SHOT = SHOT_CODES["none"]
+_ACROSS = FIRST_CALL + CALLS.index("030")
+_FEW = 3
+"""Shot cards that a suit has besides hearts, at most."""
+
+
+def _holds_more() -> NDArray[np.float64]:
+    """[seats, n, i]: the chance that one of ``seats`` hands has more than ``i`` of ``n`` cards dealt among them."""
+    ways = np.zeros((4, HAND_SIZE + 1, HAND_SIZE + 1))  # in which no hand has more than i
+    ways[0, 0] = 1
+    for seats in range(1, 4):
+        for n in range(HAND_SIZE + 1):
+            for i in range(HAND_SIZE + 1):
+                ways[seats, n, i] = sum(comb(n, k) * ways[seats - 1, n - k, i] for k in range(min(n, i) + 1))
+    all_ways = np.arange(4.0)[:, None, None] ** np.arange(HAND_SIZE + 1)[None, :, None]
+    return 1 - np.divide(ways, all_ways, out=np.ones_like(ways), where=all_ways > 0)
+
+
+_HOLDS_MORE = _holds_more()
+_VOID = np.array([(2 / 3) ** n for n in range(HAND_SIZE + 1)])
+"""[n]: the chance that a seat has none of ``n`` cards of three hands."""
+
+
+@njit(inline="always")
+def unseen(v: Any) -> Any:
+    """The cards in other hands."""
+    return _DECK & ~(v.hand | v.played[0] | v.played[1] | v.played[2] | v.played[3])
+
+
+@njit(inline="always")
+def below(card: Any) -> Any:
+    """All cards of lower id."""
+    return bit(card) - U1
+
+
+@njit(inline="always")
+def above(card: Any) -> Any:
+    """All cards of higher id."""
+    return ~(bit(card) | below(card))
+
+
+@njit(inline="always")
+def highest(cards: Any) -> Any:
+    """Index of the highest set bit; -1 for an empty mask."""
+    for width in (U1, U2, U4, U8, U16, U32):
+        cards |= cards >> width
+    return popcount(cards) - 1
+
+
+@njit(inline="always")
+def later_seats(v: Any) -> Any:
+    """How many play to the trick after this seat: the places 1, 2, … at its left."""
+    return 3 - (np.int64(v.num_plays) & 3)
+
+
+@njit(inline="always")
+def is_void(v: Any, seat: Any, suit: Any) -> Any:
+    """Whether a seat has failed to follow a suit."""
+    return np.int64(v.voids[seat]) >> suit & 1 == 1
+
+
+@njit(inline="always")
+def holders(v: Any, suit: Any) -> Any:
+    """How many other seats may hold cards of a suit."""
+    count = 0
+    for s in range(1, 4):
+        count += not is_void(v, s, suit)
+    return count
+
+
+@njit
+def dearest(r: Any, cards: Any) -> Any:
+    """The most points of one card, at least 0."""
+    most: Any = 0
+    while cards:
+        most = max(most, np.int64(r.points[lowest(cards)]))
+        cards &= cards - U1
+    return most
+
+
+@njit
+def cheapest(r: Any, cards: Any) -> Any:
+    """The fewest points of one card, at most 0."""
+    least: Any = 0
+    while cards:
+        least = min(least, np.int64(r.points[lowest(cards)]))
+        cards &= cards - U1
+    return least
+
+
+@njit
+def gains(r: Any, cards: Any) -> Any:
+    """Sum of the points of a set of cards, negative ones left out."""
+    total: Any = 0
+    while cards:
+        total += max(0, np.int64(r.points[lowest(cards)]))
+        cards &= cards - U1
+    return total
