@@ -42,7 +42,7 @@ Preset = Literal["default", "demo"]
 
 PRESETS: dict[Preset, dict[str, Any]] = {
     "default": {},
-    "demo": {"decisions": 2_200_000, "against": ("greedy-v1", "random")},
+    "demo": {"decisions": 3_000_000, "against": ("greedy-v1", "random")},
 }
 """Named sets of arguments. ``demo`` takes about three minutes on two cores; sized in decisions, so that its weights do
 not depend on the machine's speed."""
