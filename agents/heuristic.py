@@ -1,14 +1,15 @@
 """`Heuristic`, registered as ``heuristic``: a rule player that weighs each card, and goes for the shot when it can.
 
 A reason a helper: each says in its first line what it advises, and the advice is added up in points. Points and shot
-cards are read from the rules, so every preset can be played; no randomness is used. The weights are `Parameters`,
-found by ``benchmarks/tune_heuristic.py``.
+cards, and what a shot does, are read from the rules, so every preset can be played; no randomness is used. The weights
+are `Parameters`, found by ``benchmarks/tune_heuristic.py`` for the default rules.
 """
 
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, fields
 from math import comb, isfinite
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from agents.greedy import points_of
-from dnfh_env._bits import U0, U1, U2, U4, U8, U16, U32, bit, lowest, plain, popcount
+from dnfh_env._bits import U0, U1, bit, highest, lowest, plain, popcount
 from dnfh_env.cards import DECK, HAND_SIZE
 from dnfh_env.engine import PICK, PLAY, SUIT_SETS
 from dnfh_env.errors import ArgumentError, shown
+from dnfh_env.objective import SHOT_VALUE
 from dnfh_env.rules import CALLS, FIRST_CALL, SHOT_CODES, Rules, checked_rules, compile_rules
 from dnfh_env.view import table_cards
 
@@ -38,7 +40,7 @@ class Parameters:
     guard: float = 0.33
     """How much each lower card of its suit, to be played in its stead, allays all that."""
     guarded: float = 5.0
-    """Lower cards of its suit with which it is not feared at all."""
+    """Lower cards of its suit with which it is not feared at all: a queen, king or ace of spades stays with five."""
     jack: float = 0.3
     """Share of its gain, if its points are negative: it is kept to win a trick."""
     catch: float = 0.12
@@ -59,12 +61,16 @@ class Parameters:
     """Share of the dearest card outside that a void seat is expected to throw."""
     fall: float = 0.2
     """Chance that a later seat plays the dearest card of the led suit, if it holds it."""
+    usual: float = 1.0
+    """The most that any other card of the led suit is expected to cost."""
     lead: float = 0.5
     """Having to lead to the next trick."""
     # --- my shot, measured in losers: cards expected to lose a trick
-    shot_pick: float = 3.5
+    shot_pick: float = 3.25
     """Losers after the pass up to which a hand keeps its high cards and passes its losers."""
-    shot_try: float = 2.2
+    shot_rank: float = 0.01
+    """What each rank of a card that such a hand passes counts in losers."""
+    shot_try: float = 2.05
     """Losers up to which a hand tries while nobody else has taken a shot card."""
     shot_held: float = 5.6
     """How many more are dared as the share of the shot cards taken comes to all."""
@@ -72,6 +78,8 @@ class Parameters:
     """How many more are dared with the lead."""
     shot_jack: float = 0.3
     """How many fewer while a card with negative points is outside: others hold on to it."""
+    shot_points: float = 0.31
+    """Share of all these that is dared where a shot ends no game but moves points."""
     minor_loser: float = 0.9
     """What a loser counts in a suit with no more than three shot cards left, beside one in hearts."""
     plain_loser: float = 0.6
@@ -80,10 +88,40 @@ class Parameters:
     threat: float = 0.16
     """Share of the shot cards in one hand from which on it is feared."""
     stop: float = 22.0
-    """Winning a trick with a shot card then, times the share beyond that."""
+    """Having a shot card go to another seat then, times the share beyond that."""
+    feed: float = 7.3
+    """Throwing a shot card to that seat, times the share beyond that."""
     stopper: float = 50.0
     """Holding the highest card of a suit then, times the share beyond that."""
 
+
+_DECK = np.uint64(DECK)
+_NO_SHOT = SHOT_CODES["none"]
+_SHOT_GAME = SHOT_CODES["game"]
+_ACROSS = FIRST_CALL + CALLS.index("030")
+_PASSED = 3
+"""Cards that a seat passes."""
+_OTHERS = 3
+"""Other seats, among whom the cards outside lie."""
+_MINOR = 3
+"""The most shot cards in a suit other than hearts under the default rules."""
+
+
+def _holds_more() -> NDArray[np.float64]:
+    """[seats, n, i]: the chance that one of ``seats`` hands has more than ``i`` of ``n`` cards dealt among them."""
+    ways = np.zeros((_OTHERS + 1, HAND_SIZE + 1, HAND_SIZE + 1))  # in which no hand has more than i
+    ways[0, 0] = 1
+    for seats in range(1, _OTHERS + 1):
+        for n in range(HAND_SIZE + 1):
+            for i in range(HAND_SIZE + 1):
+                ways[seats, n, i] = sum(comb(n, k) * ways[seats - 1, n - k, i] for k in range(min(n, i) + 1))
+    all_ways = ways[:, :, -1:]
+    return 1 - np.divide(ways, all_ways, out=np.ones_like(ways), where=all_ways > 0)
+
+
+_HOLDS_MORE = _holds_more()
+_VOID = np.cumprod([1.0] + HAND_SIZE * [(_OTHERS - 1) / _OTHERS])
+"""[n]: the chance that a seat has none of ``n`` cards of three hands."""
 
 PARAMETERS: np.dtype[Any] = np.dtype((np.record, np.dtype([(f.name, np.float64) for f in fields(Parameters)])))
 """`Parameters` as the kernels read them."""
@@ -92,17 +130,25 @@ PARAMETERS: np.dtype[Any] = np.dtype((np.record, np.dtype([(f.name, np.float64) 
 def compile_parameters(parameters: Parameters) -> NDArray[Any]:
     """`Parameters` as an array of one `PARAMETERS` record; `ArgumentError` for what cannot be weighed."""
     for name, value in vars(parameters).items():
-        if not isinstance(value, int | float) or not isfinite(value):
+        if not _is_finite(value):
             raise ArgumentError(f"{name}: expected a finite number, got {shown(value)}")
         if name in ("guard", "ducking") and value < 0:
             raise ArgumentError(f"{name}: expected at least 0, got {shown(value)}")
     return np.array([astuple(parameters)], PARAMETERS)
 
 
+def _is_finite(value: Any) -> bool:
+    """Whether this is a number that a ``float64`` can hold; True and False are none."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:
+        return False
+
+
 class Heuristic:
     """Duck what costs, take what pays, and shoot with a hand that may take everything."""
 
-    def __init__(self, rules: Rules | None = None, **changes: float) -> None:
+    def __init__(self, *, rules: Rules | None = None, **changes: float) -> None:
         """Play under ``rules``, `Rules()` if not given, with some `Parameters` changed."""
         unknown = sorted(changes.keys() - {field.name for field in fields(Parameters)})
         if unknown:
@@ -155,40 +201,50 @@ def best(cards: Any, v: Any, r: Any, p: Any, value: Any) -> Any:
 
 @njit
 def call(v: Any) -> Any:
-    """All three across, to the seat that plays neither right before nor right after me; else the first allowed."""
+    """All three across, to the seat that plays neither right before nor right after me, or else the first allowed.
+
+    The hand is not looked at.
+    """
     return _ACROSS if v.legal & bit(_ACROSS) else lowest(v.legal)
 
 
 @njit
 def pick(v: Any, r: Any, p: Any) -> Any:
     """Pass what is dangerous; with a hand that may take everything, what would lose tricks."""
-    if can_shoot(r) and losers(v, r, p, v.hand) <= p.shot_pick + picks_left(v):
+    dealt = v.hand | v.given[0] | v.given[1] | v.given[2]  # what is decided at the first pick holds for the others
+    if can_shoot(r) and losers(v, r, p, dealt) <= dares(r, p) * (p.shot_pick + _PASSED):
         return best(v.legal, v, r, p, shot_pass)
     return best(v.legal, v, r, p, pass_worth)
 
 
 @njit
 def pass_worth(v: Any, r: Any, p: Any, card: Any) -> Any:
-    """The danger of a card, and the chance to finish its suit; but the highest heart stops others' shots."""
-    suit = SUIT_SETS[card // 13]
-    total = danger(v, r, p, card, p.pick_trick)
-    if popcount(v.hand & suit) <= picks_left(v):
-        total += p.pick_void
-    if is_highest(v, card) and popcount(suit & r.shot_cards) > _FEW:
-        total -= p.pick_stopper
-    return total
+    """Be rid of danger, finish a suit, but keep what stops others' shots."""
+    return danger(v, r, p, card, p.pick_trick) + passed_void(v, p, card) - stopper_kept(v, r, p, card)
+
+
+@njit
+def passed_void(v: Any, p: Any, card: Any) -> Any:
+    """Finish a suit of which all cards can still be passed."""
+    return p.pick_void if popcount(v.hand & suit_of(card)) <= picks_left(v) else 0.0
+
+
+@njit
+def stopper_kept(v: Any, r: Any, p: Any, card: Any) -> Any:
+    """Keep the highest card of the suit of most shot cards: nobody else takes them all while it is held."""
+    return p.pick_stopper if is_highest(v, card) and popcount(suit_of(card) & r.shot_cards) > _MINOR else 0.0
 
 
 @njit
 def shot_pass(v: Any, r: Any, p: Any, card: Any) -> Any:
-    """Fewest losers in what stays."""
-    return -losers(v, r, p, v.hand & ~bit(card))
+    """Fewest losers in what stays, and high cards among it."""
+    return -losers(v, r, p, v.hand & ~bit(card)) - p.shot_rank * (card % 13)
 
 
 @njit(inline="always")
 def picks_left(v: Any) -> Any:
     """How many cards this seat has still to pick."""
-    return 3 - np.int64(v.num_picks) % 3
+    return _PASSED - np.int64(v.num_picks) % _PASSED
 
 
 # --- a card in the hand -----------------------------------------------------------------------------------------
@@ -196,23 +252,53 @@ def picks_left(v: Any) -> Any:
 
 @njit
 def danger(v: Any, r: Any, p: Any, card: Any, trick: Any) -> Any:
-    """What keeping a card may cost: a trick, a queen under it, its own points; lower cards of the suit guard it."""
-    theirs = unseen(v) & SUIT_SETS[card // 13]
-    under = theirs & below(card)
-    guards = popcount(v.hand & SUIT_SETS[card // 13] & below(card))
-    points = np.int64(r.points[card])
-    prize = p.jack * min(0, points) + p.catch * cheapest(r, under)
-    if guards >= p.guarded:
-        return prize
-    takes = popcount(under) / popcount(theirs) if theirs else 1.0
-    fear = takes * (trick + p.own * max(0, points)) + p.exposure * dearest(r, under)
-    return prize + fear / (1.0 + p.guard * guards)
+    """What keeping a card may cost, which lower cards of the suit allay, less what it may bring."""
+    feared = forced(v, card) * (trick + own_points(r, p, card)) + queen_under(v, r, p, card)
+    return jack_kept(r, p, card) + jack_under(v, r, p, card) + feared / guards(v, p, card)
+
+
+@njit
+def guards(v: Any, p: Any, card: Any) -> Any:
+    """Lower cards of its suit are played in its stead, and enough of them dispel all fear: a divisor of at least 1."""
+    count = popcount(v.hand & suit_of(card) & below(card))
+    return np.inf if count >= p.guarded else 1.0 + p.guard * count
+
+
+@njit
+def forced(v: Any, card: Any) -> Any:
+    """The higher a card among those outside, the likelier it takes a trick against one's will: a chance."""
+    theirs = outside(v, card)
+    return popcount(theirs & below(card)) / popcount(theirs) if theirs else 1.0
+
+
+@njit(inline="always")
+def own_points(r: Any, p: Any, card: Any) -> Any:
+    """A card that costs points itself is worse to take a trick with."""
+    return p.own * max(0, np.int64(r.points[card]))
+
+
+@njit
+def queen_under(v: Any, r: Any, p: Any, card: Any) -> Any:
+    """A dear card outside may fall under it."""
+    return p.exposure * dearest(r, outside(v, card) & below(card))
+
+
+@njit(inline="always")
+def jack_kept(r: Any, p: Any, card: Any) -> Any:
+    """A card with negative points is kept to win a trick."""
+    return p.jack * min(0, np.int64(r.points[card]))
+
+
+@njit
+def jack_under(v: Any, r: Any, p: Any, card: Any) -> Any:
+    """A card that may catch such a one is kept too."""
+    return p.catch * cheapest(r, outside(v, card) & below(card))
 
 
 @njit(inline="always")
 def is_highest(v: Any, card: Any) -> Any:
     """Whether nobody else can hold a higher card of the suit."""
-    return unseen(v) & SUIT_SETS[card // 13] & above(card) == U0
+    return outside(v, card) & above(card) == U0
 
 
 # --- a trick ----------------------------------------------------------------------------------------------------
@@ -220,12 +306,16 @@ def is_highest(v: Any, card: Any) -> Any:
 
 @njit
 def worth(v: Any, r: Any, p: Any, card: Any) -> Any:
-    """Be rid of danger, but do not take what costs: the gain in playing a card, in points."""
+    """Be rid of danger, do not take what costs, finish a suit, and stop another's shot: the gain in playing a card."""
     takes = chance_to_take(v, p, card)
-    total = danger(v, r, p, card, p.trick) - takes * (trick_points(v, r, p, card) + p.lead)
-    if v.hand & SUIT_SETS[card // 13] == bit(card):
-        total += p.void
-    return total + stopping(v, r, p, card, takes)
+    gain = danger(v, r, p, card, p.trick) - takes * (trick_points(v, r, p, card) + p.lead)
+    return gain + last_of_suit(v, p, card) + stopping(v, r, p, card, takes)
+
+
+@njit(inline="always")
+def last_of_suit(v: Any, p: Any, card: Any) -> Any:
+    """Finish a suit, to throw what is dangerous on it later."""
+    return p.void if v.hand & suit_of(card) == bit(card) else 0.0
 
 
 @njit
@@ -233,7 +323,7 @@ def chance_to_take(v: Any, p: Any, card: Any) -> Any:
     """That no later seat plays higher: they duck if they can, so lower cards outside help."""
     if v.num_plays & 3 and (card < v.best_card or card // 13 != v.best_card // 13):
         return 0.0
-    theirs = unseen(v) & SUIT_SETS[card // 13]
+    theirs = outside(v, card)
     over = popcount(theirs & above(card))
     chance = 1.0
     if over:
@@ -255,13 +345,21 @@ def trick_points(v: Any, r: Any, p: Any, card: Any) -> Any:
 
 @njit
 def expected_falls(v: Any, r: Any, p: Any, card: Any) -> Any:
-    """An ordinary card of the suit from each later seat, and its dearest that ``card`` beats (no lead into a queen)."""
-    theirs = unseen(v) & SUIT_SETS[card // 13]
-    if theirs == U0:
-        return 0.0
-    usual = min(1.0, gains(r, theirs) / popcount(theirs))
-    dear = max(0.0, dearest(r, theirs & below(card)) - usual)
-    return later_seats(v) * (usual + dear * p.fall / 3)
+    """What later seats play of the suit: an ordinary card each, or the dearest that ``card`` beats."""
+    usual = usual_fall(r, p, outside(v, card))
+    return later_seats(v) * (usual + into_a_queen(v, r, p, card, usual))
+
+
+@njit
+def usual_fall(r: Any, p: Any, theirs: Any) -> Any:
+    """The mean of a suit outside, within bounds that keep one dear card from making all of them dear."""
+    return min(p.usual, gains(r, theirs) / popcount(theirs)) if theirs else 0.0
+
+
+@njit
+def into_a_queen(v: Any, r: Any, p: Any, card: Any, usual: Any) -> Any:
+    """Do not play above a queen outside: what it costs beyond the usual, from one seat that has it in one of three."""
+    return p.fall * max(0.0, dearest(r, outside(v, card) & below(card)) - usual) / _OTHERS
 
 
 @njit
@@ -269,12 +367,12 @@ def expected_throws(v: Any, r: Any, p: Any, suit: Any) -> Any:
     """What later seats throw that are void, or may be with few cards outside; nothing where the first trick bans it."""
     if v.num_plays < 4 and r.first_ban:
         return 0.0
-    outside = unseen(v)
-    void = _VOID[popcount(outside & SUIT_SETS[suit])]
+    theirs = unseen(v)
+    void = _VOID[popcount(theirs & SUIT_SETS[suit])]
     seats = 0.0
     for s in range(1, 1 + later_seats(v)):
         seats += 1.0 if is_void(v, s, suit) else void
-    return seats * p.throw * dearest(r, outside)
+    return seats * p.throw * dearest(r, theirs)
 
 
 # --- another's shot ---------------------------------------------------------------------------------------------
@@ -282,17 +380,56 @@ def expected_throws(v: Any, r: Any, p: Any, suit: Any) -> Any:
 
 @njit
 def stopping(v: Any, r: Any, p: Any, card: Any, takes: Any) -> Any:
-    """Win a trick with a shot card while one seat has all that are taken, and keep the highest cards for it."""
+    """While one seat has all shot cards that are taken: see that it misses one, the more it has the more urgently."""
     rival = rival_of(v, r)
-    fear = share_taken(v, r, rival) - p.threat if rival else 0.0
-    if fear <= 0.0:
+    beyond = share_taken(v, r, rival) - p.threat if rival else 0.0
+    if beyond <= 0.0:
         return 0.0
-    total = 0.0
-    if (table_cards(v) | bit(card)) & r.shot_cards and may_win(v, rival):
-        total += takes * fear * p.stop
-    if takes == 0.0 and is_highest(v, card) and unseen(v) & SUIT_SETS[card // 13]:
-        total -= fear * p.stopper
-    return total
+    cost = shot_cost(r)
+    fear = beyond * cost / SHOT_VALUE
+    if gives_to_a_third(v, r, card, takes, rival):
+        return fear * p.stop
+    won = p.stop * wins_a_shot_card(v, r, card, takes, rival)
+    lost = p.feed * feeds(v, r, card, takes, rival) + p.stopper * spends_stopper(v, card, takes)
+    return fear * (won - lost) - cost * completes(v, r, card, takes, rival)
+
+
+@njit(inline="always")
+def shot_cost(r: Any) -> Any:
+    """What another's shot costs in card points, as the reward ``"points"`` has it."""
+    return np.float64(SHOT_VALUE) if r.shot == _SHOT_GAME else np.int64(r.positive_total) / 4
+
+
+@njit
+def gives_to_a_third(v: Any, r: Any, card: Any, takes: Any, rival: Any) -> Any:
+    """A shot card thrown on a trick that neither the rival nor I can win ends its shot at no cost."""
+    mine = takes == 0.0 and bit(card) & r.shot_cards and table_cards(v) & r.shot_cards == U0
+    return mine and not may_win(v, rival)
+
+
+@njit
+def wins_a_shot_card(v: Any, r: Any, card: Any, takes: Any, rival: Any) -> Any:
+    """The chance that I win a trick with a shot card that the rival might have won."""
+    return takes if (table_cards(v) | bit(card)) & r.shot_cards and may_win(v, rival) else 0.0
+
+
+@njit
+def feeds(v: Any, r: Any, card: Any, takes: Any, rival: Any) -> Any:
+    """A shot card thrown on a trick that the rival leads brings it nearer."""
+    return 1.0 if takes == 0.0 and bit(card) & r.shot_cards and v.best_seat == rival else 0.0
+
+
+@njit
+def spends_stopper(v: Any, card: Any, takes: Any) -> Any:
+    """The highest card of a suit that others still hold is kept to win a trick of it."""
+    return 1.0 if takes == 0.0 and is_highest(v, card) and outside(v, card) else 0.0
+
+
+@njit
+def completes(v: Any, r: Any, card: Any, takes: Any, rival: Any) -> Any:
+    """Last to a trick that leaves the rival all shot cards, nothing is dearer than not to win it."""
+    missing = r.shot_cards & ~(v.taken[rival] | table_cards(v) | bit(card))
+    return 1.0 if takes == 0.0 and later_seats(v) == 0 and v.best_seat == rival and missing == U0 else 0.0
 
 
 @njit
@@ -330,7 +467,13 @@ def goes_for_shot(v: Any, r: Any, p: Any) -> Any:
         dared += p.shot_lead
     if cheapest(r, unseen(v) & r.shot_cards) < 0:
         dared -= p.shot_jack
-    return losers(v, r, p, v.hand) <= dared
+    return losers(v, r, p, v.hand) <= dares(r, p) * dared
+
+
+@njit(inline="always")
+def dares(r: Any, p: Any) -> Any:
+    """Dare less where a shot pays less."""
+    return 1.0 if r.shot == _SHOT_GAME else p.shot_points
 
 
 @njit
@@ -339,42 +482,40 @@ def shoot(v: Any, r: Any, p: Any) -> Any:
     if v.num_plays & 3 == 0:
         return best(v.legal, v, r, p, shot_lead)
     harmless = v.legal & ~r.shot_cards
+    lose = best(harmless if harmless else v.legal, v, r, p, shot_throw)
     over = winners(v)
+    if over == U0:
+        return lose
     last = later_seats(v) == 0
-    if over:
-        card = highest(over)
-        if table_cards(v) & r.shot_cards:
-            return lowest(over) if last else card
-        if last:
-            return highest(harmless & ~over) if harmless & ~over else lowest(over)
-        if is_highest(v, card):
-            return card
-    return best(harmless if harmless else v.legal, v, r, p, shot_throw)
+    take = lowest(over) if last else highest(over)
+    if table_cards(v) & r.shot_cards or is_highest(v, lose if last else take):
+        return take
+    return lose
 
 
 @njit
 def shot_lead(v: Any, r: Any, p: Any, card: Any) -> Any:
-    """The surest winner, first from the suit of which the fewest are outside."""
-    theirs = unseen(v) & SUIT_SETS[card // 13]
-    return -popcount(theirs) - 20 * popcount(theirs & above(card))
+    """The surest winner, of equal ones that of the suit of which the fewest are outside."""
+    theirs = outside(v, card)
+    return -(HAND_SIZE + 1) * popcount(theirs & above(card)) - popcount(theirs)
 
 
 @njit
 def shot_throw(v: Any, r: Any, p: Any, card: Any) -> Any:
     """The surest loser."""
-    return popcount(unseen(v) & SUIT_SETS[card // 13] & above(card))
+    return popcount(outside(v, card) & above(card))
 
 
 @njit
 def losers(v: Any, r: Any, p: Any, hand: Any) -> Any:
     """How many cards of a hand are expected to lose a trick, less those that may lose one without shot cards."""
-    outside = unseen(v)
+    others = not_mine(v, hand)
     total = 0.0
     for suit in range(4):
         mine = hand & SUIT_SETS[suit]
-        theirs = outside & SUIT_SETS[suit]
+        theirs = others & SUIT_SETS[suit]
         at_stake = popcount((mine | theirs) & r.shot_cards)
-        weight = 1.0 if at_stake > _FEW else p.minor_loser if at_stake else p.plain_loser
+        weight = 1.0 if at_stake > _MINOR else p.minor_loser if at_stake else p.plain_loser
         total += weight * suit_losers(mine, theirs, holders(v, suit))
     return total
 
@@ -407,39 +548,34 @@ def share_taken(v: Any, r: Any, seat: Any) -> Any:
 @njit(inline="always")
 def winners(v: Any) -> Any:
     """The legal cards that beat what lies in a trick that has been led."""
-    return v.legal & SUIT_SETS[v.best_card // 13] & above(v.best_card)
+    return v.legal & suit_of(v.best_card) & above(v.best_card)
 
 
 # --- facts ------------------------------------------------------------------------------------------------------
-
-_DECK = np.uint64(DECK)
-_NO_SHOT = SHOT_CODES["none"]
-_ACROSS = FIRST_CALL + CALLS.index("030")
-_FEW = 3
-"""Shot cards that a suit has besides hearts, at most."""
-
-
-def _holds_more() -> NDArray[np.float64]:
-    """[seats, n, i]: the chance that one of ``seats`` hands has more than ``i`` of ``n`` cards dealt among them."""
-    ways = np.zeros((4, HAND_SIZE + 1, HAND_SIZE + 1))  # in which no hand has more than i
-    ways[0, 0] = 1
-    for seats in range(1, 4):
-        for n in range(HAND_SIZE + 1):
-            for i in range(HAND_SIZE + 1):
-                ways[seats, n, i] = sum(comb(n, k) * ways[seats - 1, n - k, i] for k in range(min(n, i) + 1))
-    all_ways = np.arange(4.0)[:, None, None] ** np.arange(HAND_SIZE + 1)[None, :, None]
-    return 1 - np.divide(ways, all_ways, out=np.ones_like(ways), where=all_ways > 0)
-
-
-_HOLDS_MORE = _holds_more()
-_VOID = np.array([(2 / 3) ** n for n in range(HAND_SIZE + 1)])
-"""[n]: the chance that a seat has none of ``n`` cards of three hands."""
 
 
 @njit(inline="always")
 def unseen(v: Any) -> Any:
     """The cards in other hands."""
-    return _DECK & ~(v.hand | v.played[0] | v.played[1] | v.played[2] | v.played[3])
+    return not_mine(v, v.hand)
+
+
+@njit(inline="always")
+def not_mine(v: Any, hand: Any) -> Any:
+    """The cards in other hands if ``hand`` were mine."""
+    return _DECK & ~(hand | v.played[0] | v.played[1] | v.played[2] | v.played[3])
+
+
+@njit(inline="always")
+def suit_of(card: Any) -> Any:
+    """All cards of the suit of one."""
+    return SUIT_SETS[card // 13]
+
+
+@njit(inline="always")
+def outside(v: Any, card: Any) -> Any:
+    """The cards of the suit of ``card`` in other hands."""
+    return unseen(v) & suit_of(card)
 
 
 @njit(inline="always")
@@ -452,14 +588,6 @@ def below(card: Any) -> Any:
 def above(card: Any) -> Any:
     """All cards of higher id."""
     return ~(bit(card) | below(card))
-
-
-@njit(inline="always")
-def highest(cards: Any) -> Any:
-    """Index of the highest set bit; -1 for an empty mask."""
-    for width in (U1, U2, U4, U8, U16, U32):
-        cards |= cards >> width
-    return popcount(cards) - 1
 
 
 @njit(inline="always")

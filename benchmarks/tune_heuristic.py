@@ -2,8 +2,13 @@
 
 A step changes one to three parameters at random and plays blocks of one deal in four seatings, the old and the new in
 one seat against the same others on the same cards. What is promising on a few blocks is played again on many others,
-and kept if it is better by more than two standard errors. Every step has deals of its own, so nothing is learned by
-heart. The aim is the sum of `AIMS`. Ctrl-C ends the search; the best so far is on file at any time.
+and kept if it is better by more than two standard errors. The aim is the sum of `AIMS`. Ctrl-C ends the search. The
+best so far is on file at any time, with the number of steps made, and the next run goes on from there: every step has
+deals of its own, so nothing is learned by heart.
+
+The parameters in the code came from such searches, and from a choice by hand of ``shot_pick``, ``shot_try``,
+``shot_held``, ``shot_rank``, ``shot_points``, ``pick_void`` and ``feed``, to keep the points taken against random
+players below 1.
 
     python benchmarks/tune_heuristic.py --minutes 10
     python benchmarks/tune_heuristic.py --confirm
@@ -15,7 +20,7 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,11 +29,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from agents import greedy, heuristic
+from agents import arena, greedy, heuristic
 from agents.heuristic import Parameters, compile_parameters
 from agents.stats import mean_interval, rate_interval
-from dnfh_env.engine import OVER, apply, key_of, keys_of_deal, legal, new_games, random_action
-from dnfh_env.objective import POINTS, standings_of
+from dnfh_env.cards import NUM_SEATS
+from dnfh_env.engine import NO_SEAT, OVER, apply, key_of, keys_of_deal, legal, new_games, random_action
 from dnfh_env.rules import Rules, compile_rules
 from dnfh_env.view import VIEW, look
 
@@ -46,7 +51,12 @@ AIMS: tuple[tuple[str, str, float], ...] = (
 """Against whom, what, and its weight. Three of itself defend against shots, which greedy-v1 does not; random players,
 whose high cards make shots fail, keep the tries few."""
 
-SEARCH_SEED, CONFIRM_SEED = 1_000_000, 9_100_000
+SEARCH_SEEDS = 10_000_000
+"""A search takes its deals from here on, two seeds a step; `--confirm-seed` must lie below."""
+STEPS = 1_000_000
+"""The most steps of a search, so that searches of other ``--seed`` have other deals."""
+EDGE = NUM_SEATS / (NUM_SEATS - 1)
+"""The mean of the other three minus mine, beside the mean of all four minus mine."""
 FEW, MANY = 1_000, 10_000
 """Blocks of a first and of a second look."""
 PROMISING, BETTER = 0.5, 2.0
@@ -91,20 +101,13 @@ def match(mine: Parameters, others: Parameters | int, blocks: int, seed: int) ->
     np.fill_diagonal(lineup, 0)
     games = new_games(RULES, seed, np.repeat(np.arange(blocks), 4))
     play_out(games, compile_rules(RULES), table, np.tile(lineup, (blocks, 1)), np.zeros(1, VIEW))
-    shot = games["shooter"].reshape(blocks, 4)
-    mine_shot = shot == np.arange(4)
+    standing, card_points, shots = arena._figures(games, RULES).transpose(1, 0, 2)
     return Figures(
-        edge=4 / 3 * own(standings_of(games, compile_rules(RULES), POINTS)),
-        card_points=own(games["points"]),
-        shots=int(mine_shot.sum()),
-        others_shots=int(((shot >= 0) & ~mine_shot).sum()),
+        edge=EDGE * standing.mean(axis=1),
+        card_points=card_points.mean(axis=1),
+        shots=int(shots.sum()),
+        others_shots=int((games["shooter"] != NO_SEAT).sum() - shots.sum()),
     )
-
-
-def own(by_seat: NDArray[Any]) -> NDArray[np.float64]:
-    """The mean over the four seatings of a block of what the one against three scored."""
-    means: NDArray[np.float64] = by_seat.reshape(-1, 4, 4).diagonal(axis1=1, axis2=2).mean(axis=1)
-    return means
 
 
 def opponents(name: str, itself: Parameters) -> Parameters | int:
@@ -137,32 +140,64 @@ def difference(new: Parameters, old: Parameters) -> str:
     return ", ".join(f"{name} {before[name]:g} -> {x:g}" for name, x in asdict(new).items() if x != before[name])
 
 
-def search(best: Parameters, options: argparse.Namespace) -> Parameters:
-    """Improve ``best`` until the time is up or Ctrl-C; each success goes on file."""
-    rng, start, number = random.Random(options.seed), time.monotonic(), 0
+@dataclass
+class Found:
+    """What searches with one ``seed`` have come to in some number of ``steps``."""
+
+    parameters: Parameters
+    seed: int
+    steps: int = 0
+
+    def save(self, path: Path) -> None:
+        """Write all of it or nothing."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(path.name + ".new")
+        unfinished.write_text(json.dumps(asdict(self), indent=2))
+        unfinished.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Found:
+        """What `save` wrote."""
+        fields = json.loads(path.read_text())
+        return cls(Parameters(**fields["parameters"]), fields["seed"], fields["steps"])
+
+
+def search(found: Found, options: argparse.Namespace) -> None:
+    """Improve what was found until the time or the steps are up or Ctrl-C; it is on file after each success."""
+    start, first = time.monotonic(), found.steps
     try:
-        while time.monotonic() - start < 60 * options.minutes:
-            number += 1
-            new, seed = changed(best, options.only, options.step, rng), SEARCH_SEED * (options.seed + 1) + 2 * number
-            mean, error = gain(new, best, FEW, seed)
-            if mean > PROMISING * error:
-                mean, error = gain(new, best, MANY, seed + 1)
-                if mean > BETTER * error:
-                    print(f"{time.monotonic() - start:5.0f} s, step {number}: {mean:+.3f} ± {error:.3f}, ", end="")
-                    print(difference(new, best), flush=True)
-                    best = new
-                    save(options.file, best)
+        while time.monotonic() - start < 60 * options.minutes and found.steps - first < options.steps:
+            if found.steps == STEPS:
+                raise SystemExit(f"all {STEPS} steps of seed {found.seed} are made; give another --file and --seed")
+            if news := step(found, options):
+                print(f"{time.monotonic() - start:5.0f} s, step {found.steps}: {news}", flush=True)
+                found.save(options.file)
     except KeyboardInterrupt:
         print("broken off")
-    print(f"{number} steps; best: {best}")
-    return best
+    found.save(options.file)
+    print(f"{found.steps - first} steps; best: {found.parameters}")
 
 
-def confirm(found: Parameters, before: Parameters, blocks: int) -> None:
+def step(found: Found, options: argparse.Namespace) -> str:
+    """Try one change, and keep it in ``found`` if it is better: what was gained, in words, or nothing."""
+    rng, seed = random.Random(f"{found.seed}, {found.steps}"), SEARCH_SEEDS + 2 * (STEPS * found.seed + found.steps)
+    found.steps += 1
+    best, new = found.parameters, changed(found.parameters, options.only, options.step, rng)
+    for blocks, errors in ((FEW, PROMISING), (MANY, BETTER)):
+        mean, error = gain(new, best, blocks, seed)
+        if mean <= errors * error:
+            return ""
+        seed += 1
+    found.parameters = new
+    return f"{mean:+.3f} ± {error:.3f}, {difference(new, best)}"
+
+
+def confirm(found: Parameters, before: Parameters, blocks: int, seed: int) -> None:
     """Print figures with 95 % intervals on deals that no search has seen."""
-    print(f"{blocks} deals in four seatings, seed {CONFIRM_SEED}; ± is a 95 % interval")
-    for name, others in {"random": RANDOM, "greedy-v1": GREEDY, "itself": found, "before": before}.items():
-        figures = match(found, others, blocks, CONFIRM_SEED)
+    print(f"{blocks} deals in four seatings, seed {seed}; ± is a 95 % interval")
+    known: dict[str, Parameters | int] = {"random": RANDOM, "greedy-v1": GREEDY, "itself": found}
+    for name, others in known.items() if found == before else (*known.items(), ("before", before)):
+        figures = match(found, others, blocks, seed)
         edge, points = mean_interval(figures.edge), mean_interval(figures.card_points)
         shots, theirs = (rate_interval(n, 4 * blocks).mean for n in (figures.shots, figures.others_shots))
         print(
@@ -172,34 +207,33 @@ def confirm(found: Parameters, before: Parameters, blocks: int) -> None:
         )
 
 
-def save(path: Path, parameters: Parameters) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(parameters), indent=2))
-
-
-def load(path: Path | None) -> Parameters:
-    fields: Mapping[str, float] = json.loads(path.read_text()) if path else {}
-    return Parameters(**fields)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=5, help="time of the search")
+    parser.add_argument("--steps", type=int, default=STEPS, help="steps of the search, if the time allows them")
     parser.add_argument("--step", type=float, default=0.3, help="size of a change, as a share of the parameter")
     names = list(asdict(Parameters()))
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help="what to change")
-    parser.add_argument("--seed", type=int, default=0, help="what changes and deals come from")
-    parser.add_argument("--start", type=Path, help="file to begin with; by default the parameters in the code")
-    parser.add_argument("--file", type=Path, default=ROOT / "runs" / "heuristic.json", help="where the best goes")
-    parser.add_argument("--confirm", action="store_true", help="no search: figures of --start on fresh deals")
-    parser.add_argument("--before", type=Path, help="file of the parameters to compare with when confirming")
+    parser.add_argument("--seed", type=int, default=0, help="what changes and deals of a new search come from")
+    parser.add_argument(
+        "--file", type=Path, default=ROOT / "runs" / "heuristic.json", help="what the search goes on from and leaves"
+    )
+    parser.add_argument("--confirm", action="store_true", help="no search: figures of --file on fresh deals")
+    parser.add_argument("--before", type=Path, help="file to compare with when confirming; else the code's parameters")
     parser.add_argument("--deals", type=int, default=20_000, help="blocks when confirming")
+    parser.add_argument("--confirm-seed", type=int, default=9_100_000, help=f"their seed, below {SEARCH_SEEDS}")
     options = parser.parse_args()
-    start = load(options.start)
-    if not options.confirm:
-        save(options.file, search(start, options))
+    known = options.file.exists()
+    if options.confirm:
+        if not 0 <= options.confirm_seed < SEARCH_SEEDS:
+            parser.error(f"--confirm-seed: expected 0 to {SEARCH_SEEDS - 1}, got {options.confirm_seed}")
+        if not known:
+            print(f"{options.file} does not exist: these are the parameters in the code")
+        found = Found.load(options.file).parameters if known else Parameters()
+        before = Found.load(options.before).parameters if options.before else Parameters()
+        confirm(found, before, options.deals, options.confirm_seed)
     else:
-        confirm(start, load(options.before), options.deals)
+        search(Found.load(options.file) if known else Found(Parameters(), options.seed), options)
 
 
 if __name__ == "__main__":

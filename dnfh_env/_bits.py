@@ -50,6 +50,14 @@ def lowest(mask: Any) -> Any:
     return popcount(~mask & (mask - U1))
 
 
+@njit(inline="always")
+def highest(mask: Any) -> Any:
+    """Index of the highest set bit; -1 for an empty mask."""
+    for width in (U1, U2, U4, U8, U16, U32):
+        mask |= mask >> width
+    return popcount(mask) - 1
+
+
 @njit
 def nth_set(mask: Any, n: Any) -> Any:
     """Index of the ``n``-th lowest set bit, ``0 <= n < popcount(mask)``: a binary descent through bit counts."""

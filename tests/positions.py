@@ -6,10 +6,16 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from dnfh_env.cards import CARD_NAMES, DECK, cards_in, mask_of
+import numpy as np
+from numpy.typing import NDArray
+
+from dnfh_env.agent import Agent
+from dnfh_env.cards import CARD_NAMES, DECK, card_id, cards_in, mask_of
+from dnfh_env.engine import NO_CARD
 from dnfh_env.game import Game
-from dnfh_env.notation import mask_union, string_to_hand
+from dnfh_env.notation import action_to_string, mask_union, string_to_hand
 from dnfh_env.rules import CALLS, Rules
+from dnfh_env.view import VIEW
 
 HEARTS = ["2H", "3H", "4H", "5H", "6H", "7H", "8H", "9H", "TH", "JH", "QH", "KH", "AH"]
 SCORING = [*HEARTS, "QS", "QC", "QD", "JD"]
@@ -33,6 +39,29 @@ JACK_AND_TWO_HEARTS_LEADS = "AC AD KC 2S"
 SUM_OF_A_SHOT = ["AKQJT98765.32..2", "3.AKT..AKQJT9876", "4.Q987.AKQJT982.", "2.J654.76543.543"]
 """Seat 0 takes the four queens, 2H and 3H in five tricks, then leads 2S to seat 1, who takes all the rest."""
 SUM_OF_A_SHOT_PLAYS = "AC KC QC JC TC 2S QS AD KD TD QD QH 2H 9D 3H 6D 5D 4D"
+
+
+def mask(names: str) -> int:
+    """The set of cards written."""
+    return mask_of(map(card_id, names.split()))
+
+
+def view_of(phase: int, legal: int, table: str = "") -> NDArray[Any]:
+    """A view with these legal actions, in a trick with ``table`` played to it."""
+    view = np.zeros(1, VIEW)
+    cards = [card_id(name) for name in table.split()]
+    view["phase"] = phase
+    view["legal"] = legal
+    view["num_plays"] = 20 + len(cards)
+    view["best_card"] = max((card for card in cards if card // 13 == cards[0] // 13), default=NO_CARD)
+    for place, card in zip(range(4 - len(cards), 4), cards, strict=True):
+        view["played"][0, place] = 1 << card
+    return view
+
+
+def choice(agent: Agent, view: NDArray[Any]) -> str:
+    """The name of the action an agent chooses in a view, without randomness."""
+    return action_to_string(int(agent.act(view, np.zeros(1, np.uint64))[0]))
 
 
 def turn(items: Sequence[Any], places: int) -> list[Any]:

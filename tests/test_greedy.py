@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from agents.arena import evaluate, play_out
 from agents.greedy import Greedy
 from dnfh_env import Batch, Game, Rules, make_agent
 from dnfh_env.agent import RandomAgent
-from dnfh_env.cards import card_id, mask_of
-from dnfh_env.engine import CALL, GAME, NO_CARD, PICK, PLAY, start_games
+from dnfh_env.cards import mask_of
+from dnfh_env.engine import CALL, GAME, PICK, PLAY, start_games
 from dnfh_env.notation import action_to_string, string_to_action
 from dnfh_env.rules import compile_rules
-from dnfh_env.view import VIEW
+from positions import choice, mask, view_of
 from random_rules import random_rules
-
-
-def mask(names: str) -> int:
-    return mask_of(map(card_id, names.split()))
-
-
-def view_of(phase: int, legal: int, table: str = "") -> NDArray[Any]:
-    """A view with these legal actions, in a trick with ``table`` played to it."""
-    view = np.zeros(1, VIEW)
-    cards = [card_id(name) for name in table.split()]
-    view["phase"] = phase
-    view["legal"] = legal
-    view["num_plays"] = 20 + len(cards)
-    view["best_card"] = max((card for card in cards if card // 13 == cards[0] // 13), default=NO_CARD)
-    for place, card in zip(range(4 - len(cards), 4), cards, strict=True):
-        view["played"][0, place] = 1 << card
-    return view
-
-
-def choice(view: NDArray[Any], rules: Rules | None = None) -> str:
-    return action_to_string(int(Greedy(rules).act(view, np.zeros(1, np.uint64))[0]))
-
 
 PLAYS = [
     ("lead the lowest rank", "", "4C 9C 3D 5H QS", "3D"),
@@ -69,7 +45,7 @@ PLAYS = [
 @pytest.mark.small
 @pytest.mark.parametrize(("table", "hand", "expected"), [case[1:] for case in PLAYS], ids=[case[0] for case in PLAYS])
 def test_plays(table: str, hand: str, expected: str) -> None:
-    assert choice(view_of(PLAY, mask(hand), table)) == expected
+    assert choice(Greedy(), view_of(PLAY, mask(hand), table)) == expected
 
 
 @pytest.mark.small
@@ -77,7 +53,7 @@ def test_picks_the_three_most_dangerous() -> None:
     held = ["QS", "QH", "AH", "KH", "AS", "KS", "JD", "TC", "2C"]
     picked = []
     while len(picked) < 6:
-        picked.append(choice(view_of(PICK, mask(" ".join(held)))))
+        picked.append(choice(Greedy(), view_of(PICK, mask(" ".join(held)))))
         held.remove(picked[-1])
     assert picked == ["QS", "QH", "AH", "AS", "KH", "KS"]
 
@@ -86,15 +62,15 @@ def test_picks_the_three_most_dangerous() -> None:
 def test_calls_the_first_that_is_allowed() -> None:
     for calls in (Rules().calls, ("003", "kitty"), ("hold",)):
         legal = mask_of(map(string_to_action, calls))
-        assert choice(view_of(CALL, legal)) == calls[0]
+        assert choice(Greedy(), view_of(CALL, legal)) == calls[0]
 
 
 @pytest.mark.small
 def test_points_come_from_the_rules() -> None:
     hearts = Rules.standard_hearts()
-    assert choice(view_of(PLAY, mask("2C QC"), "3C 5C 4C"), hearts) == "QC"
-    assert choice(view_of(PLAY, mask("2D JD KD"), "3D 5D 4D"), hearts) == "KD"
-    assert choice(view_of(PICK, mask("QC KC")), hearts) == "KC"
+    assert choice(Greedy(hearts), view_of(PLAY, mask("2C QC"), "3C 5C 4C")) == "QC"
+    assert choice(Greedy(hearts), view_of(PLAY, mask("2D JD KD"), "3D 5D 4D")) == "KD"
+    assert choice(Greedy(hearts), view_of(PICK, mask("QC KC"))) == "KC"
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -14,13 +14,15 @@ import torch
 from numpy.typing import NDArray
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
+from agents.greedy import Greedy
 from agents.learned.policy import PPOAgent, draw
-from agents.learned.rollout import LEARNER, OPEN, REWARD_SCALE, Collector, Samples
+from agents.learned.rollout import LEARNER, OPEN, REWARD_SCALE, Collector, Samples, are_sound
 from agents.learned.self_play import Rollout, SelfPlay
 from agents.learned.settings import Settings
 from dnfh_env.agent import RandomAgent
+from dnfh_env.batch import Batch
 from dnfh_env.cards import DECK
-from dnfh_env.engine import NEXT_GAME, PICK, keys_of
+from dnfh_env.engine import GAME, NEXT_GAME, PICK, keys_of
 from dnfh_env.game import Game
 from dnfh_env.objective import REWARDS, rules_of, standings_of
 from dnfh_env.observation import COMPACT, FULL, LAYOUTS, STATE, pack, pack_state
@@ -904,6 +906,61 @@ def test_a_learner_finds_the_one_best_line(seed: int, monkeypatch: pytest.Monkey
     assert result_of(start, seat, learner.agent()) == max(lines)
 
 
+# --- what is not believed -------------------------------------------------------------------------------------------
+
+
+def forged(name: str, change: Callable[[NDArray[Any]], Any]) -> Callable[[dict[str, NDArray[Any]]], None]:
+    def forge(state: dict[str, NDArray[Any]]) -> None:
+        state[name] = np.asarray(change(state[name]))
+
+    return forge
+
+
+FORGED = {
+    "an index beyond": forged("open", lambda a: np.where(a >= 0, a + 10**6, a)),
+    "an index twice": forged("open", lambda a: np.where(a >= 0, 0, a)),
+    "nobody's": forged("open", lambda a: np.full_like(a, -1)),
+    "followed by what is not there": forged("following", lambda a: np.full_like(a, 2**40)),
+    "illegal": forged("actions", lambda a: a + 1000),
+    "fewer words": forged("words", lambda a: a[:, :-1]),
+    "other numbers": forged("values", lambda a: a.astype(np.float64)),
+    "other tables": forged("games", lambda a: a[:-1]),
+    "no tables": forged("games", lambda a: a[0, 0]),
+    "no games": forged("games", np.zeros_like),
+}
+
+
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
+def test_a_forged_state_is_refused(forge: Callable[[dict[str, NDArray[Any]]], None]) -> None:
+    collector = Collector(settings_of(), SHORT, 1, hashed, [])
+    collector.collect()
+    state = collector.state()
+    assert len(state["actions"]) > 2
+    forge(state)
+    with pytest.raises(ValueError):
+        Collector(settings_of(), SHORT, 1, hashed, []).restore(state)
+
+
+@pytest.mark.small
+def test_no_damage_to_a_record_that_is_let_through_takes_a_kernel_out_of_bounds() -> None:
+    """Most is refused; the rest plays on, to whatever end. The pass with bounds checks would see an index go wrong."""
+    rng = np.random.default_rng(5)
+    rules = compile_rules(SHORT)
+    refused = played = 0
+    for number in range(400):
+        batch = Batch(1, SHORT, seed=number)
+        batch.play_random(int(rng.integers(120)))
+        batch.games.view(np.uint8)[rng.integers(16, GAME.itemsize, rng.integers(1, 3))] = rng.integers(256)
+        if not are_sound(batch.games, rules):
+            refused += 1
+            continue
+        played += 1
+        pack_state(batch.games, rules, np.zeros(1, np.int64))
+        Greedy(SHORT).act(batch.views(), batch.keys())
+        batch.play_random(70)
+    assert refused > 100 and played > 40
+
+
 # --- kernels --------------------------------------------------------------------------------------------------------
 
 EVERY_ROUTE = """
@@ -923,9 +980,9 @@ for settings in (
     collector.collect()
     collector.restore(collector.state())
 policy.draw(np.zeros((2, 64)), np.full(4, 3, np.uint64)[::2], [1, 2])
-print(*(len(kernel.signatures) for kernel in (policy.draw_all, rollout.draw_lineups, rollout.gae)))
+print(*(len(kernel.signatures) for kernel in (policy.draw_all, rollout.draw_lineups, rollout.are_sound, rollout.gae)))
 """
 
 
 def test_each_kernel_is_compiled_once() -> None:
-    assert run_python(EVERY_ROUTE).split() == ["1", "1", "1"]
+    assert run_python(EVERY_ROUTE).split() == ["1"] * 4

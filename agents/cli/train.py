@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import signal
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -42,10 +45,13 @@ Preset = Literal["default", "demo"]
 
 PRESETS: dict[Preset, dict[str, Any]] = {
     "default": {},
-    "demo": {"decisions": 3_000_000, "against": ("greedy-v1", "random")},
+    "demo": {"decisions": 3_000_000, "against": ("greedy-v1", "random"), "eval_every": 500_000},
 }
 """Named sets of arguments. ``demo`` takes about three minutes on two cores; sized in decisions, so that its weights do
 not depend on the machine's speed."""
+
+DEALS_A_GAME = 10
+"""Deals evaluated for each whole game, where games are what is learned; a game is about that many."""
 
 EVALUATION_SEED = SEED + 1
 """Not that of ``evaluate.py``, whose report would otherwise flatter a best checkpoint that was picked on its deals."""
@@ -75,7 +81,8 @@ class TrainArgs(Settings):
     eval_every: int = 250_000
     """Decisions between evaluations, each of which also saves."""
     eval_deals: int = 500
-    """Deals of an evaluation, each played from all four seats."""
+    """Deals of an evaluation, each played from all four seats; with --episode game a tenth as many games too, and the
+    share of them that is won picks the best checkpoint."""
     device: Literal["cpu", "cuda", "auto"] = "cpu"
     """Where the network is trained: cpu, cuda, or auto; a network this small gains little from a GPU."""
     threads: int = 1
@@ -88,7 +95,7 @@ class TrainArgs(Settings):
         super().check()
         whole("eval_every", self.eval_every, 1)
         whole("eval_deals", self.eval_deals, 2)
-        whole("threads", self.threads, 1)
+        whole("threads", self.threads, 1, 1024)
 
 
 def defaults(arguments: Sequence[str]) -> TrainArgs:
@@ -97,15 +104,21 @@ def defaults(arguments: Sequence[str]) -> TrainArgs:
     Raises `CheckpointError` if there is no such run, `DnfhError` if both are named.
     """
     words = [word for argument in arguments for word in argument.split("=", 1)]
-    resumed, named = (words[words.index(flag) + 1 :][:1] if flag in words else [] for flag in ("--resume", "--preset"))
+    resumed, named = (_last_value(words, flag) for flag in ("--resume", "--preset"))
     if resumed and named:
         raise DnfhError(f"preset: {named[0]!r} does not go with --resume, whose run has its own arguments")
-    if resumed and not resumed[0].startswith("-"):
+    if resumed:
         return _arguments_of(Path(resumed[0]), words)
     return next((TrainArgs(preset=name, **PRESETS[name]) for name in get_args(Preset) if [name] == named), TrainArgs())
 
 
-KEPT = ("rules", "against", "eval_every", "eval_deals", "device", "threads")
+def _last_value(words: Sequence[str], flag: str) -> list[str]:
+    """What follows the last ``flag``, if that is a value."""
+    found = [word for before, word in pairwise(words) if before == flag and not word.startswith("-")]
+    return found[-1:]
+
+
+KEPT = ("rules", "against", "eval_every", "eval_deals", "device", "threads", "export_sb3")
 """Arguments that a checkpoint keeps beside its settings and its seed."""
 
 
@@ -113,16 +126,18 @@ def _arguments_of(path: Path, words: Sequence[str]) -> TrainArgs:
     """Those of the run that saved a checkpoint; what they name is only imported if ``words`` name it too."""
     training = load_last_good(path)[0].training
     try:
-        kept = {"seed": training["seed"], **training.get("arguments", {})}
+        arguments = training.get("arguments", {})
+        kept = {"seed": training["seed"], **{name: arguments[name] for name in KEPT if name in arguments}}
         args = TrainArgs.from_dict({**training["settings"], **kept, "resume": path})
+        args.check()
         foreign = {"opponents": args.bots(), "against": args.against}
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"checkpoint {path}: it can be played but not trained on: {error!r}") from error
     for argument, names in foreign.items():
         code = [name for name in names if name.partition(":")[0] not in REGISTRY]
         if code and f"--{argument}" not in words:
             raise CheckpointError(
-                f"checkpoint {path}: its {argument} are code of yours, {', '.join(code)}; if you trust it, say so with "
+                f"checkpoint {path}: --{argument} names code of its own, {', '.join(code)}; if you trust it, give "
                 f"--{argument} {' '.join(getattr(args, argument))}"
             )
     return args
@@ -132,8 +147,10 @@ def train(args: TrainArgs) -> int:
     """Train as told; the exit status. Raises `DnfhError` for arguments that cannot be, `OSError` for files."""
     args.check()
     out = _folder(args)
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, markup=False)
     run = _prepare(args, out, console)
+    if args.resume:
+        console.print(f"Going on from {run.learner.decisions} decisions.")
     if run.is_over():
         status = SUCCESS
         console.print(f"{out} has learned from {run.learner.decisions} decisions already; ask for more --decisions")
@@ -141,11 +158,12 @@ def train(args: TrainArgs) -> int:
         status = _learn(run, console)
     if args.export_sb3:
         run.learner.export(out / "model.zip")
+        console.print(f"Written: {out / 'model.zip'}")
     return status
 
 
 def _learn(run: Run, console: Console) -> int:
-    with _progress(run, console):
+    with _progress(run, console), _stopped_by(signal.SIGTERM):
         finished = run.learn()
     decisions, out = run.learner.decisions, run.out
     if not finished:
@@ -153,6 +171,19 @@ def _learn(run: Run, console: Console) -> int:
         return INTERRUPTED
     console.print(f"Trained on {decisions} decisions. Evaluate with: evaluate.py ppo:{out}")
     return SUCCESS
+
+
+@contextmanager
+def _stopped_by(number: signal.Signals) -> Iterator[None]:
+    """Let a signal end the run as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():  # which alone hears signals
+        yield
+        return
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def _folder(args: TrainArgs) -> Path:
@@ -190,7 +221,11 @@ def _prepare(args: TrainArgs, out: Path, console: Console) -> Run:
         if _in_place(args):
             notes["history"] = found.training.get("history", [])
     against = {name: make_agent(name, rules) for name in args.against or settings.bots() or ["greedy-v1"]}
-    return Run(learner, out, Evaluation(rules, against, args.eval_deals), args.eval_every, notes=notes)
+    games = args.eval_deals // DEALS_A_GAME
+    games = games if settings.episode == "game" and games > 1 else 0
+    figures = Evaluation(rules, against, args.eval_deals, games)
+    best_by = "win_share" if games else "edge"
+    return Run(learner, out, figures, args.eval_every, notes=notes, best_by=best_by)
 
 
 def _found(args: TrainArgs, path: Path, console: Console) -> Checkpoint:
@@ -207,25 +242,25 @@ def _found(args: TrainArgs, path: Path, console: Console) -> Checkpoint:
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """The figures of a policy against each of some agents, always on the same deals."""
+    """The figures of a policy against each of some agents, always on the same deals and games."""
 
     rules: Rules
     against: Mapping[str, Agent]
     deals: int
+    games: int
 
     def __call__(self, agent: Agent) -> dict[str, dict[str, float]]:
-        """Card points and edge a deal by opponent, three of which sit at the table, with 95 % intervals."""
+        """Figures by opponent, three of which sit at the table, with the margins of 95 % intervals."""
         return {name: self._figures(agent, opponent) for name, opponent in self.against.items()}
 
     def _figures(self, agent: Agent, opponent: Agent) -> dict[str, float]:
-        result = evaluate(agent, opponent, self.rules, deals=self.deals, games=0, seed=EVALUATION_SEED)
-        assert result.card_points and result.edge  # as deals have been played
-        return {
-            "card_points": result.card_points.mean,
-            "card_points_margin": result.card_points.margin,
-            "edge": result.edge.mean,
-            "edge_margin": result.edge.margin,
-        }
+        result = evaluate(agent, opponent, self.rules, deals=self.deals, games=self.games, seed=EVALUATION_SEED)
+        found = {"card_points": result.card_points, "edge": result.edge, "win_share": result.win_share}
+        figures: dict[str, float] = {}
+        for name, interval in found.items():
+            if interval is not None:
+                figures |= {name: interval.mean, f"{name}_margin": interval.margin}
+        return figures
 
 
 class Speed(ProgressColumn):
@@ -263,7 +298,10 @@ def _progress(run: Run, console: Console) -> Iterator[None]:
 
 
 def _line(opponent: str, figures: Mapping[str, float]) -> str:
-    return (
+    told = (
         f"against {opponent} {figures['card_points']:.1f} ± {figures['card_points_margin']:.1f} card points, "
         f"edge {figures['edge']:+.1f} ± {figures['edge_margin']:.1f}"
     )
+    if "win_share" in figures:
+        told += f", {figures['win_share']:.0%} ± {figures['win_share_margin']:.0%} of games won"
+    return told

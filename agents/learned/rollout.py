@@ -21,15 +21,16 @@ from numpy.typing import NDArray
 
 from agents.learned.policy import draw
 from agents.learned.settings import PAST, SELF, Settings
+from dnfh_env._bits import U0, plain, popcount
 from dnfh_env._random import GOLDEN, LINEUP, below, mix, stream, unit
-from dnfh_env.agent import Agent, ask_each, make_agents
+from dnfh_env.agent import Agent, are_legal, ask_each, make_agents
 from dnfh_env.batch import Batch
-from dnfh_env.cards import NUM_SEATS
-from dnfh_env.engine import GAME
+from dnfh_env.cards import DECK, NUM_CARDS, NUM_SEATS
+from dnfh_env.engine import CALL, GAME, NO_CALL, NO_CARD, NUM_ACTIONS, PICK, PLAY, legal
 from dnfh_env.errors import ArgumentError
 from dnfh_env.objective import SHOT_VALUE, rules_of
 from dnfh_env.observation import LAYOUTS, STATE, pack, pack_state
-from dnfh_env.rules import Rules
+from dnfh_env.rules import FIRST_CALL, KITTY, Rules
 from dnfh_env.seat_env import drawn_seats
 
 REWARD_SCALE = {"points": 1 / SHOT_VALUE, "win": 4.0}
@@ -116,7 +117,7 @@ class Collector:
         if not past and any(PAST in names for names in settings.lineups()):
             raise ArgumentError("past: there has to be a snapshot where opponents name 'past'")
         self.bots = list(zip(settings.bots(), make_agents(settings.bots(), rules), strict=True))
-        self._lineups, self._limits = _numbered(settings), np.cumsum(settings.shares) / np.sum(settings.shares)
+        self._lineups, self._limits = _numbered(settings), np.cumsum(settings.chances())
         self.occupants = np.empty((settings.tables, NUM_SEATS), np.int64)
         """Who sits where, ``[B, 4]``: `LEARNER`, then snapshots, then bots."""
         words = STATE.words if settings.critic == "state" else self.layout.words
@@ -225,16 +226,35 @@ class Collector:
         return {"games": games, "open": self._open.copy(), "earned": self._earned.copy(), **transitions}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from a `state`. Raises ``KeyError`` or ``ValueError`` if it is not one of these settings."""
-        games, open_, earned = state["games"], state["open"], state["earned"]
-        if games.shape != (len(self.batch), GAME.itemsize) or not open_.shape == earned.shape == self._open.shape:
-            raise ValueError(f"it has {len(games)} tables, expected {len(self.batch)}")
-        self.batch.games[:] = games.view(GAME).reshape(-1)
-        self._open[:], self._earned[:] = open_, earned
-        self._count = len(state["actions"])
-        self._samples.put(slice(self._count), state)
+        """Go on from a `state`. Raises ``KeyError`` or ``ValueError`` if it is none, or not of these settings."""
+        self._check(state)
+        self.batch.games[:] = state["games"].view(GAME).reshape(-1)
+        self._open[:], self._earned[:] = state["open"], state["earned"]
+        self._samples.put(slice(len(state["actions"])), state)
         self.begin(np.arange(len(self.batch)))
         self._open[self.occupants != LEARNER] = -1  # if the run goes on with other opponents
+        self._carry_over(np.sort(self._open[self._open >= 0]))
+
+    def _check(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Nothing of a state is believed that kernels would take for an index."""
+        games, opened = state["games"], state["open"]
+        if games.shape != (len(self.batch), GAME.itemsize) or games.dtype != np.uint8:
+            raise ValueError(f"it has {len(games) if games.ndim else 0} tables, expected {len(self.batch)}")
+        if not are_sound(plain(games.view(GAME).reshape(-1)), self.batch.compiled):
+            raise ValueError("one of its games is none of these rules")
+        expected = {"open": (opened.shape, np.dtype(np.int64)), "earned": (self._open.shape, np.dtype(np.float32))}
+        columns = self._samples.take(np.arange(len(state["actions"]))).columns()
+        expected |= {name: (column.shape, column.dtype) for name, column in columns.items()}
+        for name, (shape, dtype) in expected.items():
+            if (state[name].shape, state[name].dtype) != (shape, dtype):
+                raise ValueError(
+                    f"{name} is {state[name].dtype}{list(state[name].shape)}, expected {dtype}{list(shape)}"
+                )
+        known = np.array_equal(np.sort(opened[opened >= 0]), np.arange(len(state["actions"])))
+        if not known or opened.shape != self._open.shape or (state["following"] != OPEN).any():
+            raise ValueError("its open decisions are not those of its tables")
+        if not are_legal(state["legal"], state["actions"]).all():
+            raise ValueError("one of its open decisions is illegal")
 
 
 def _numbered(settings: Settings) -> NDArray[np.int64]:
@@ -255,7 +275,7 @@ def draw_lineups(games: Any, learners: Any, lineups: Any, limits: Any, snapshots
         chance = unit(mix(state + GOLDEN))
         snapshot = below(snapshots, mix(state + GOLDEN + GOLDEN))
         entry = np.int64(0)
-        while chance >= limits[entry]:
+        while chance >= limits[entry] and entry < limits.shape[0] - 1:
             entry += 1
         occupants[i, learners[i]] = LEARNER
         for place in range(1, 4):
@@ -265,6 +285,34 @@ def draw_lineups(games: Any, learners: Any, lineups: Any, limits: Any, snapshots
             elif who > 1:
                 who += snapshots - 1
             occupants[i, (learners[i] + place) & 3] = who
+
+
+@njit(cache=True)
+def are_sound(games: Any, rules: Any) -> Any:
+    """Whether kernels can go on with these records: counts and seats in range, each card in one place, a legal act."""
+    sound = True
+    for i in range(games.shape[0]):
+        g = games[i]
+        sound &= g.seat < 4 and g.dealer < 4 and g.best_seat < 4 and g.num_picks <= 12 and g.num_plays < NUM_CARDS
+        sound &= g.phase == CALL or (g.phase == PICK and FIRST_CALL <= g.call <= KITTY) or g.phase == PLAY
+        sound &= g.call == NO_CALL or FIRST_CALL <= g.call < NUM_ACTIONS
+        sound &= g.num_plays & 3 == 0 or g.best_card < NUM_CARDS
+        if not sound:
+            return False
+        for k in range(NUM_CARDS):
+            sound &= g.plays[k] < NUM_CARDS if k < g.num_plays else g.plays[k] == NO_CARD
+        for t in range(13):
+            sound &= g.leaders[t] < 4 if 4 * t < g.num_plays else g.leaders[t] == NO_CARD
+        count = 0
+        cards = U0
+        for s in range(4):
+            picked = g.given[s, 0] | g.given[s, 1] | g.given[s, 2] if g.num_picks < 12 else U0
+            count += popcount(g.hand[s]) + popcount(g.played[s]) + popcount(picked)
+            cards |= g.hand[s] | g.played[s] | picked
+        sound &= count == NUM_CARDS and cards == DECK
+        if not sound or legal(g, rules[0]) == U0:
+            return False
+    return True
 
 
 @njit(cache=True)

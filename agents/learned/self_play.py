@@ -311,7 +311,7 @@ class SelfPlay:
         return learner
 
     def restore(self, checkpoint: Checkpoint, name: str | Path = "in memory") -> None:
-        """Go on from a checkpoint; ``name`` is what errors call it.
+        """Go on from a checkpoint; ``name`` is what errors call it. Other episodes, rewards or tables begin anew.
 
         Raises `CheckpointError` if it was not saved for training, or does not fit these settings; the learner is then
         not to be gone on with.
@@ -320,24 +320,23 @@ class SelfPlay:
             raise CheckpointError(f"checkpoint {name}: it can be played but not trained on, {missing} is missing")
         try:
             self._restore(checkpoint)
-        except (KeyError, ValueError, RuntimeError) as error:
-            settings = checkpoint.training.get("settings")
-            raise CheckpointError(
-                f"checkpoint {name}: it does not fit this run: {error}; it was trained with {settings}"
-            ) from error
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise CheckpointError(f"checkpoint {name}: it does not fit this run: {error}") from error
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        model, parts, settings = self.model, checkpoint.parts, checkpoint.training["settings"]
-        for field in ("episode", "reward", "snapshots"):
-            if settings[field] != getattr(self.settings, field):
-                raise ValueError(f"{field} was {settings[field]!r} and is now {getattr(self.settings, field)!r}")
+        model, parts = self.model, checkpoint.parts
+        before, now = checkpoint.training["settings"], self.settings.to_dict()
+        for field in ("snapshots", "critic", "trunk", "head"):
+            if before[field] != now[field]:
+                raise ValueError(f"{field} was {before[field]!r} and is now {now[field]!r}")
         _copy_into({name: parameter.data for name, parameter in model.policy.named_parameters()}, parts["policy"])
         _copy_into(optimizer_state(model), parts["optimizer"])
         past = [{name: parts["past"][f"{i}/{name}"] for name in actor} for i, actor in enumerate(self._past)]
         self._remember(self.collector.past, past)
-        self.collector.restore(parts["tables"])
-        model.num_timesteps = checkpoint.training["decisions"]
-        model._n_updates = checkpoint.training["updates"]
+        if all(before[field] == now[field] for field in ("episode", "reward", "tables")):
+            self.collector.restore(parts["tables"])
+        model.num_timesteps = whole("decisions", checkpoint.training["decisions"], 0)
+        model._n_updates = whole("updates", checkpoint.training["updates"], 0)
 
 
 def optimizer_state(model: MaskablePPO) -> dict[str, torch.Tensor]:

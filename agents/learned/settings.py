@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from dnfh_env.agent import three_others
-from dnfh_env.errors import DnfhError, one_of, whole
+from dnfh_env.errors import DnfhError, one_of, shown, whole
 from dnfh_env.objective import Reward, check_episode, reward_of
 from dnfh_env.observation import Observation, check_observation
 
@@ -20,11 +20,11 @@ SELF, PAST = "self", "past"
 class Settings:
     """What a policy learns from, and how. A *decision* is one of the learner's own, of whichever seat."""
 
-    opponents: tuple[str, ...] = (SELF, PAST, "heuristic", "greedy", "random")
+    opponents: tuple[str, ...] = (SELF, SELF, SELF, PAST, "heuristic", "greedy", "random")
     """Who may sit at the other three seats of a game: "self", the policy as it is, learning there too; "past", one of
     its snapshots; or an agent's name, without a "+". LEFT+ACROSS+RIGHT names three, such as self+greedy+random."""
-    shares: tuple[float, ...] = (4, 1, 2, 2, 1)
-    """How often each of the opponents is met, in parts: games draw theirs by chance."""
+    shares: tuple[float, ...] = ()
+    """How many of the games each of the opponents gets, in parts; all the same if none are given."""
     snapshots: int = 5
     """How many snapshots are kept; the oldest makes room, and at first all are the policy of the start."""
     snapshot_every: int = 200_000
@@ -37,8 +37,8 @@ class Settings:
     """The observation layout; "full" adds the order of past tricks."""
     critic: Literal["view", "state"] = "view"
     """What the value network sees: the seat's view, or all cards; the policy sees its view alone in either case."""
-    decisions: int = 2_200_000
-    """Decisions to learn from in all, those before a --resume included."""
+    decisions: int = 3_000_000
+    """Decisions to learn from in all, those before a --resume included; the last update may go beyond."""
     tables: int = 256
     """Games played side by side."""
     rollout: int = 16_384
@@ -77,8 +77,13 @@ class Settings:
         return cls(**values)
 
     def lineups(self) -> list[list[str]]:
-        """The opponents as names for left, across and right; ``self.shares`` tells how often each is met."""
+        """The opponents as names for left, across and right."""
         return [[str(name) for name in three_others(f"opponents, {e!r}", e.split("+"))] for e in self.opponents]
+
+    def chances(self) -> list[float]:
+        """The share of the games that each of the opponents gets; they sum to 1."""
+        shares = self.shares or (1,) * len(self.opponents)
+        return [share / sum(shares) for share in shares]
 
     def bots(self) -> list[str]:
         """The agents among the opponents, by name."""
@@ -86,11 +91,14 @@ class Settings:
 
     def check(self) -> None:
         """Raise `DnfhError` that names the field if the settings cannot be trained with."""
-        for name in ("decisions", "tables", "rollout", "epochs", "snapshots", "snapshot_every"):
+        for name in ("decisions", "epochs", "snapshot_every"):
             whole(name, getattr(self, name), 1)
+        whole("snapshots", self.snapshots, 1, 1000)
+        whole("tables", self.tables, 1, 1 << 20)
+        whole("rollout", self.rollout, 2, 1 << 26)
         whole("batch_size", self.batch_size, 2, self.rollout)
         for width in (*self.trunk, *self.head):
-            whole("trunk, head", width, 1)
+            whole("trunk, head", width, 1, 1 << 16)
         for name in ("learning_rate", "final_learning_rate", "clip_range", "entropy", "value_weight"):
             _number(name, getattr(self, name))
         for name in ("gamma", "gae_lambda"):
@@ -104,14 +112,16 @@ class Settings:
 
     def _check_opponents(self) -> None:
         self.lineups()
-        if not self.opponents or len(self.shares) != len(self.opponents):
+        if not self.opponents:
+            raise DnfhError("opponents: expected at least one")
+        if self.shares and len(self.shares) != len(self.opponents):
             raise DnfhError(
                 f"shares: expected one for each of the opponents ({len(self.opponents)}), got {self.shares}"
             )
         if not (all(share > 0 for share in self.shares) and sum(self.shares) < math.inf):
-            raise DnfhError(f"shares: {self.shares} are not numbers above 0")
+            raise DnfhError(f"shares: {self.shares} are not numbers above 0 with a finite sum")
 
 
 def _number(name: str, value: float, high: float = math.inf) -> None:
-    if not (0 <= value <= high and value < math.inf):
-        raise DnfhError(f"{name}: {value} is not a number from 0 {'up' if high == math.inf else f'to {high}'}")
+    if not (isinstance(value, int | float) and 0 <= value <= high and value < math.inf):
+        raise DnfhError(f"{name}: {shown(value)} is not a number from 0 {'up' if high == math.inf else f'to {high}'}")

@@ -6,8 +6,8 @@ import csv
 import dataclasses
 import io
 import math
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,13 @@ from agents.learned.checkpoint import save, write
 from agents.learned.policy import PPOAgent
 from agents.learned.self_play import SelfPlay, TrainingError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 Figures = Mapping[str, Mapping[str, float]]
-"""How a policy fares, by opponent: ``"edge"``, whose mean picks the best checkpoint, and any others."""
+"""How a policy fares, by opponent and name of the figure."""
 
 
 @dataclasses.dataclass
@@ -41,6 +46,8 @@ class Run:
     """Called after each evaluation."""
     tick: Callable[[int], None] = lambda decisions: None
     """Called with the number of decisions after each update."""
+    best_by: str = "edge"
+    """The figure whose mean over opponents picks the best checkpoint."""
     notes: dict[str, Any] = dataclasses.field(default_factory=dict)
     """What checkpoints keep beside the settings: ``"history"``, all evaluations so far with their ``"decisions"`` and
     ``"figures"``, and what the caller put there."""
@@ -48,9 +55,15 @@ class Run:
     def learn(self) -> bool:
         """Train until the settings' number of decisions; False if Ctrl-C ended it early.
 
-        The state after the last whole update is saved in any case. Raises `TrainingError` if the run diverges, and
-        `OSError` if the folder cannot be written.
+        The state after the last whole update is saved in any case, unless the saving is broken off too. Raises
+        `TrainingError` if the run diverges or another one is writing to the folder, and `OSError` if it cannot be
+        written.
         """
+        self.out.mkdir(parents=True, exist_ok=True)
+        with alone_in(self.out):
+            return self._learn_and_save()
+
+    def _learn_and_save(self) -> bool:
         self._state = self.learner.checkpoint(self.notes)
         save(self.out, self._state)
         logger = configure(str(self.out / "tb"), ["tensorboard"])
@@ -100,10 +113,10 @@ class Run:
         """Evaluate the policy of now and write the figures down; the best so far is saved in ``best`` too."""
         figures = {opponent: dict(row) for opponent, row in self.evaluate(self.learner.agent()).items()}
         history = self.notes.get("history", [])
-        best = max((mean_edge(entry["figures"]) for entry in history), default=-math.inf)
+        best = max((self._mean(entry["figures"]) for entry in history), default=-math.inf)
         history = [*history, {"decisions": self.learner.decisions, "figures": figures}]
         state = self.learner.checkpoint({**self.notes, "history": history})
-        if mean_edge(figures) > best:
+        if self._mean(figures) > best:
             save(self.out / "best", state)
         write(self.out / "progress.csv", progress_table(history).encode())
         save(self.out, state)  # comes last: a run that is broken off before evaluates once more
@@ -114,10 +127,20 @@ class Run:
         self.learner.model.logger.dump(self.learner.decisions)
         self.tell(self.learner.decisions, figures)
 
+    def _mean(self, figures: Figures) -> float:
+        return float(np.mean([row.get(self.best_by, -math.inf) for row in figures.values()]))
 
-def mean_edge(figures: Figures) -> float:
-    """The mean over opponents."""
-    return float(np.mean([row["edge"] for row in figures.values()]))
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder, where the system has locks; they end with the process, however it ends."""
+    with (folder / ".lock").open("w") as lock:
+        if fcntl is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise TrainingError(f"another run is writing to {folder}; give each a folder of its own") from error
+        yield
 
 
 def progress_table(history: list[dict[str, Any]]) -> str:
