@@ -86,7 +86,7 @@ class TrainArgs(Settings):
     device: Literal["cpu", "cuda", "auto"] = "cpu"
     """Where the network is trained: cpu, cuda, or auto; a network this small gains little from a GPU."""
     threads: int = 1
-    """Threads of torch. A second one gains a fifth on an idle machine, and spins on a busy one."""
+    """Threads of torch. A second one gains two fifths on an idle machine, and spins on a busy one."""
     export_sb3: bool = False
     """Write model.zip too, for MaskablePPO.load. It holds code, so it is never read back here."""
 
