@@ -916,6 +916,13 @@ def forged(name: str, change: Callable[[NDArray[Any]], Any]) -> Callable[[dict[s
     return forge
 
 
+def twice_played(records: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The first game with the highest card in a hand among those that this seat has played too."""
+    games = records.view(GAME).reshape(-1).copy()
+    games["played"][0, 0] |= np.uint64(1 << int(games["hand"][0, 0]).bit_length() - 1)
+    return games.view(np.uint8).reshape(records.shape)
+
+
 FORGED = {
     "an index beyond": forged("open", lambda a: np.where(a >= 0, a + 10**6, a)),
     "an index twice": forged("open", lambda a: np.where(a >= 0, 0, a)),
@@ -927,6 +934,7 @@ FORGED = {
     "other tables": forged("games", lambda a: a[:-1]),
     "no tables": forged("games", lambda a: a[0, 0]),
     "no games": forged("games", np.zeros_like),
+    "a card in two places": forged("games", lambda a: twice_played(a)),
 }
 
 

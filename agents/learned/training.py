@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.logger import configure
 
-from agents.learned.checkpoint import save, write
+from agents.learned.checkpoint import Checkpoint, save, write
 from agents.learned.policy import PPOAgent
 from agents.learned.self_play import SelfPlay, TrainingError
 
@@ -51,6 +51,8 @@ class Run:
     notes: dict[str, Any] = dataclasses.field(default_factory=dict)
     """What checkpoints keep beside the settings: ``"history"``, all evaluations so far with their ``"decisions"`` and
     ``"figures"``, and what the caller put there."""
+    _state: Checkpoint = dataclasses.field(init=False)
+    """The learner after the last whole update: what is saved, however the run ends."""
 
     def learn(self) -> bool:
         """Train until the settings' number of decisions; False if Ctrl-C ended it early.
