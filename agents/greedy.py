@@ -13,9 +13,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dnfh_env._bits import U0, U1, bit, lowest, plain
+from dnfh_env.agent import play_with
 from dnfh_env.engine import PICK, PLAY, SUIT_SETS
 from dnfh_env.rules import Rules, checked_rules, compile_rules
 from dnfh_env.view import table_cards
+
+_LEAST = np.iinfo(np.int64).min
+"""Less than any card is worth."""
 
 
 class Greedy:
@@ -31,12 +35,22 @@ class Greedy:
         choose_all(plain(views), self._rules, actions)
         return actions
 
+    def play_fused(self, games: NDArray[Any], rules: NDArray[Any], decisions: int) -> int:
+        """See `dnfh_env.agent.FusedAgent.play_fused`."""
+        return int(play_all(games, rules, self._rules, decisions))
+
 
 @njit(cache=True)
 def choose_all(views: Any, rules: Any, actions: Any) -> None:
     """`choose` for each record of a `VIEW` array into ``actions``, ``int64[B]``."""
     for i in range(views.shape[0]):
         actions[i] = choose(views[i], rules[0])
+
+
+@njit(cache=True, nogil=True)
+def play_all(games: Any, rules: Any, own: Any, decisions: Any) -> Any:
+    """`play_with` this player, which was made for the rules ``own``."""
+    return play_with(games, rules, decisions, choose, (own[0],))
 
 
 @njit
@@ -93,14 +107,13 @@ def bargain(cards: Any, r: Any) -> Any:
 def foremost(cards: Any, r: Any, per_rank: Any, per_point: Any) -> Any:
     """The card of a non-empty set that is worth most at these weights, the last by id of equal ones."""
     best = -1
-    most = 0
+    most = _LEAST
     while cards:
         card = lowest(cards)
         cards &= cards - U1
         worth = per_rank * (card % 13) + per_point * np.int64(r.points[card])
-        if best < 0 or worth >= most:
-            best = card
-            most = worth
+        best = card if worth >= most else best
+        most = max(worth, most)
     return best
 
 

@@ -3,22 +3,49 @@
 A reason a helper: each says in its first line what it advises, and the advice is added up in points. Points and shot
 cards, and what a shot does, are read from the rules, so every preset can be played; no randomness is used. The weights
 are `Parameters`, found by ``benchmarks/tune_heuristic.py`` for the default rules.
+
+In the kernels ``v`` is a view, ``r`` the rules, ``p`` the `PARAMETERS`, a record each. What is the same for all cards
+is found once and handed on: ``o``, the cards `Outside`, and ``f`` or ``t``, what matters of a `Pass` or a `Trick`.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from math import comb, isfinite
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from agents.facts import (
+    LEVELS,
+    above,
+    below,
+    cheapest_lower,
+    dearest,
+    dearest_lower,
+    higher,
+    holders,
+    is_void,
+    later_seats,
+    lower,
+    may_win,
+    negative,
+    outside,
+    set_levels,
+    suit_of,
+    sum_of_suit,
+    sums_of_suits,
+    theirs,
+    unseen,
+    winners,
+)
 from agents.greedy import points_of
 from dnfh_env._bits import U0, U1, bit, highest, lowest, plain, popcount
-from dnfh_env.cards import DECK, HAND_SIZE
+from dnfh_env.agent import play_with
+from dnfh_env.cards import HAND_SIZE
 from dnfh_env.engine import PICK, PLAY, SUIT_SETS
 from dnfh_env.errors import ArgumentError, shown
 from dnfh_env.objective import SHOT_VALUE
@@ -95,7 +122,6 @@ class Parameters:
     """Holding the highest card of a suit then, times the share beyond that."""
 
 
-_DECK = np.uint64(DECK)
 _NO_SHOT = SHOT_CODES["none"]
 _SHOT_GAME = SHOT_CODES["game"]
 _ACROSS = FIRST_CALL + CALLS.index("030")
@@ -120,21 +146,45 @@ def _holds_more() -> NDArray[np.float64]:
 
 
 _HOLDS_MORE = _holds_more()
+_SUIT = (1 << HAND_SIZE) - 1
+
+
+def _dealt_losers() -> NDArray[np.float64]:
+    """[mine]: `suit_losers` before a card is played, for each set of cards of a suit as 13 bits."""
+    holds = np.arange(_SUIT + 1)[:, None] >> np.arange(HAND_SIZE) & 1  # [mine, rank]
+    theirs = HAND_SIZE - holds.sum(axis=1)
+    lost = np.zeros(len(holds))
+    for rank in reversed(range(HAND_SIZE)):
+        mine = holds[:, rank + 1 :].sum(axis=1)
+        over = HAND_SIZE - 1 - rank - mine - lost
+        lost += holds[:, rank] * over.clip(0.0, 1.0) * _HOLDS_MORE[_OTHERS, theirs, mine]
+    return lost
+
+
+_DEALT_LOSERS = _dealt_losers()
 _VOID = np.cumprod([1.0] + HAND_SIZE * [(_OTHERS - 1) / _OTHERS])
 """[n]: the chance that a seat has none of ``n`` cards of three hands."""
+_SHARE = np.array([[k / n if n else 1.0 for k in range(HAND_SIZE + 1)] for n in range(HAND_SIZE + 1)])
+"""[n, k]: ``k`` of ``n`` cards as a share, 1 if there are none."""
 
-PARAMETERS: np.dtype[Any] = np.dtype((np.record, np.dtype([(f.name, np.float64) for f in fields(Parameters)])))
-"""`Parameters` as the kernels read them."""
+PARAMETERS: np.dtype[Any] = np.dtype((np.record, np.dtype([(f.name, np.float64) for f in fields(Parameters)] + LEVELS)))
+"""`Parameters` as the kernels read them, and the levels of the rules that they are to be used under."""
 
 
-def compile_parameters(parameters: Parameters) -> NDArray[Any]:
-    """`Parameters` as an array of one `PARAMETERS` record; `ArgumentError` for what cannot be weighed."""
+def compile_parameters(parameters: Parameters, rules: Rules | None = None) -> NDArray[Any]:
+    """`Parameters` to be used under ``rules``, `Rules()` if not given, as an array of one `PARAMETERS` record.
+
+    Of the rules only the points matter here. Raises `ArgumentError` for what cannot be weighed.
+    """
+    record = np.zeros(1, PARAMETERS)
     for name, value in vars(parameters).items():
         if not _is_finite(value):
             raise ArgumentError(f"{name}: expected a finite number, got {shown(value)}")
         if name in ("guard", "ducking") and value < 0:
             raise ArgumentError(f"{name}: expected at least 0, got {shown(value)}")
-    return np.array([astuple(parameters)], PARAMETERS)
+        record[name] = value
+    set_levels(record, checked_rules(rules))
+    return record
 
 
 def _is_finite(value: Any) -> bool:
@@ -150,18 +200,28 @@ class Heuristic:
 
     def __init__(self, *, rules: Rules | None = None, **changes: float) -> None:
         """Play under ``rules``, `Rules()` if not given, with some `Parameters` changed."""
-        unknown = sorted(changes.keys() - {field.name for field in fields(Parameters)})
+        known = [field.name for field in fields(Parameters)]
+        unknown = sorted(changes.keys() - set(known))
         if unknown:
-            names = ", ".join(PARAMETERS.names or ())
-            raise ArgumentError(f"heuristic: {unknown[0]!r} is no parameter; they are {names}")
+            raise ArgumentError(f"heuristic: {unknown[0]!r} is no parameter; they are {', '.join(known)}")
         self._rules = compile_rules(checked_rules(rules))
-        self._parameters = compile_parameters(Parameters(**changes))
+        self._parameters = compile_parameters(Parameters(**changes), rules)
 
     def act(self, views: NDArray[Any], rng: NDArray[np.uint64]) -> NDArray[np.int64]:
         """See `dnfh_env.agent.Agent.act`; ``rng`` is not used."""
         actions = np.empty(len(views), np.int64)
         choose_all(plain(views), self._rules, self._parameters, actions)
         return actions
+
+    def play_fused(self, games: NDArray[Any], rules: NDArray[Any], decisions: int) -> int:
+        """See `dnfh_env.agent.FusedAgent.play_fused`."""
+        return int(play_all(games, rules, self._rules, self._parameters, decisions))
+
+
+@njit(cache=True, nogil=True)
+def play_all(games: Any, rules: Any, own: Any, parameters: Any, decisions: Any) -> Any:
+    """`play_with` this player, which was made for the rules ``own``."""
+    return play_with(games, rules, decisions, choose, (own[0], parameters[0]))
 
 
 @njit(cache=True)
@@ -173,26 +233,27 @@ def choose_all(views: Any, rules: Any, parameters: Any, actions: Any) -> None:
 
 @njit
 def choose(v: Any, r: Any, p: Any) -> Any:
-    """The action for one view of a seat that is to move."""
+    """The action for one view of a seat that is to move; what is forced is not weighed."""
+    if v.legal & (v.legal - U1) == U0:
+        return lowest(v.legal)
     if v.phase == PICK:
         return pick(v, r, p)
     if v.phase == PLAY:
-        return shoot(v, r, p) if goes_for_shot(v, r, p) else best(v.legal, v, r, p, worth)
+        return shoot(v, r, p) if goes_for_shot(v, r, p) else best(v.legal, v, r, p, trick_of(v, r, p), worth)
     return call(v)
 
 
-@njit
-def best(cards: Any, v: Any, r: Any, p: Any, value: Any) -> Any:
-    """The card of a non-empty set with the greatest ``value(v, r, p, card)``, the last by id of equal ones."""
-    found = -1
-    most = 0.0
+@njit(forceinline=True)  # or else ``value`` would be a pointer, and no kernel with a pointer can be cached
+def best(cards: Any, v: Any, r: Any, p: Any, facts: Any, value: Any) -> Any:
+    """The card of a non-empty set with the greatest ``value(v, r, p, facts, card)``, the last by id of equal ones."""
+    found = lowest(cards)
+    most = -np.inf
     while cards:
         card = lowest(cards)
         cards &= cards - U1
-        at = value(v, r, p, card)
-        if found < 0 or at >= most:
-            found = card
-            most = at
+        at = value(v, r, p, facts, card)
+        found = card if at >= most else found
+        most = at if at > most else most
     return found
 
 
@@ -212,49 +273,66 @@ def call(v: Any) -> Any:
 def pick(v: Any, r: Any, p: Any) -> Any:
     """Pass what is dangerous; with a hand that may take everything, what would lose tricks."""
     dealt = v.hand | v.given[0] | v.given[1] | v.given[2]  # what is decided at the first pick holds for the others
-    if can_shoot(r) and losers(v, r, p, dealt) <= dares(r, p) * (p.shot_pick + _PASSED):
-        return best(v.legal, v, r, p, shot_pass)
-    return best(v.legal, v, r, p, pass_worth)
+    if can_shoot(r) and dealt_losers(r, p, dealt) <= dares(r, p) * (p.shot_pick + _PASSED):
+        return best(v.legal, v, r, p, None, shot_pass)
+    return best(v.legal, v, r, p, pass_of(v, r, p), pass_worth)
+
+
+class Pass(NamedTuple):
+    """What matters for a pass, whichever card is picked."""
+
+    outside: Any
+    """An `Outside`."""
+    short: Any
+    """The suits of which all cards can still be passed, as a mask."""
+    major: Any
+    """The suits of most shot cards, as a mask."""
 
 
 @njit
-def pass_worth(v: Any, r: Any, p: Any, card: Any) -> Any:
+def pass_of(v: Any, r: Any, p: Any) -> Any:
+    """The `Pass` of a view."""
+    left = _PASSED - np.int64(v.num_picks) % _PASSED
+    short = major = U0
+    for suit in range(4):
+        cards = SUIT_SETS[suit]
+        short |= cards if popcount(v.hand & cards) <= left else U0
+        major |= cards if popcount(r.shot_cards & cards) > _MINOR else U0
+    return Pass(outside(v, p), short, major)
+
+
+@njit
+def pass_worth(v: Any, r: Any, p: Any, f: Any, card: Any) -> Any:
     """Be rid of danger, finish a suit, but keep what stops others' shots."""
-    return danger(v, r, p, card, p.pick_trick) + passed_void(v, p, card) - stopper_kept(v, r, p, card)
+    return danger(v, r, p, f.outside, card, p.pick_trick) + passed_void(p, f, card) - stopper_kept(p, f, card)
 
 
 @njit
-def passed_void(v: Any, p: Any, card: Any) -> Any:
+def passed_void(p: Any, f: Any, card: Any) -> Any:
     """Finish a suit of which all cards can still be passed."""
-    return p.pick_void if popcount(v.hand & suit_of(card)) <= picks_left(v) else 0.0
+    return p.pick_void if f.short & bit(card) else 0.0
 
 
 @njit
-def stopper_kept(v: Any, r: Any, p: Any, card: Any) -> Any:
+def stopper_kept(p: Any, f: Any, card: Any) -> Any:
     """Keep the highest card of the suit of most shot cards: nobody else takes them all while it is held."""
-    return p.pick_stopper if is_highest(v, card) and popcount(suit_of(card) & r.shot_cards) > _MINOR else 0.0
+    return p.pick_stopper if f.major & bit(card) and higher(f.outside, card) == U0 else 0.0
 
 
 @njit
-def shot_pass(v: Any, r: Any, p: Any, card: Any) -> Any:
+def shot_pass(v: Any, r: Any, p: Any, f: Any, card: Any) -> Any:
     """Fewest losers in what stays, and high cards among it."""
-    return -losers(v, r, p, v.hand & ~bit(card)) - p.shot_rank * (card % 13)
-
-
-@njit(inline="always")
-def picks_left(v: Any) -> Any:
-    """How many cards this seat has still to pick."""
-    return _PASSED - np.int64(v.num_picks) % _PASSED
+    return -dealt_losers(r, p, v.hand & ~bit(card)) - p.shot_rank * (card % 13)
 
 
 # --- a card in the hand -----------------------------------------------------------------------------------------
 
 
 @njit
-def danger(v: Any, r: Any, p: Any, card: Any, trick: Any) -> Any:
+def danger(v: Any, r: Any, p: Any, o: Any, card: Any, trick: Any) -> Any:
     """What keeping a card may cost, which lower cards of the suit allay, less what it may bring."""
-    feared = forced(v, card) * (trick + own_points(r, p, card)) + queen_under(v, r, p, card)
-    return jack_kept(r, p, card) + jack_under(v, r, p, card) + feared / guards(v, p, card)
+    feared = forced(o, card) * (trick + own_points(r, p, card)) + queen_under(r, p, o, card)
+    return jack_kept(r, p, card) + jack_under(r, p, o, card) + feared / guards(v, p, card)
 
 
 @njit
@@ -265,133 +343,150 @@ def guards(v: Any, p: Any, card: Any) -> Any:
 
 
 @njit
-def forced(v: Any, card: Any) -> Any:
+def forced(o: Any, card: Any) -> Any:
     """The higher a card among those outside, the likelier it takes a trick against one's will: a chance."""
-    theirs = outside(v, card)
-    return popcount(theirs & below(card)) / popcount(theirs) if theirs else 1.0
+    return _SHARE[popcount(theirs(o, card)), popcount(lower(o, card))]
 
 
-@njit(inline="always")
+@njit
 def own_points(r: Any, p: Any, card: Any) -> Any:
     """A card that costs points itself is worse to take a trick with."""
     return p.own * max(0, np.int64(r.points[card]))
 
 
 @njit
-def queen_under(v: Any, r: Any, p: Any, card: Any) -> Any:
+def queen_under(r: Any, p: Any, o: Any, card: Any) -> Any:
     """A dear card outside may fall under it."""
-    return p.exposure * dearest(r, outside(v, card) & below(card))
+    return p.exposure * dearest_lower(r, o, card)
 
 
-@njit(inline="always")
+@njit
 def jack_kept(r: Any, p: Any, card: Any) -> Any:
     """A card with negative points is kept to win a trick."""
     return p.jack * min(0, np.int64(r.points[card]))
 
 
 @njit
-def jack_under(v: Any, r: Any, p: Any, card: Any) -> Any:
+def jack_under(r: Any, p: Any, o: Any, card: Any) -> Any:
     """A card that may catch such a one is kept too."""
-    return p.catch * cheapest(r, outside(v, card) & below(card))
-
-
-@njit(inline="always")
-def is_highest(v: Any, card: Any) -> Any:
-    """Whether nobody else can hold a higher card of the suit."""
-    return outside(v, card) & above(card) == U0
+    return p.catch * cheapest_lower(r, o, card)
 
 
 # --- a trick ----------------------------------------------------------------------------------------------------
 
 
+class Trick(NamedTuple):
+    """What matters of a trick, whichever card is played to it."""
+
+    outside: Any
+    """An `Outside`."""
+    points: Any
+    """Of the cards that lie in it."""
+    dearest: Any
+    """The most points of a card in other hands, at least 0."""
+    sums: Any
+    """`sums_of_suits` of the cards in other hands."""
+    rival: Any
+    """The seat whose shot is feared, or 0."""
+    beyond: Any
+    """The share of the shot cards that it has taken, beyond what is not feared."""
+
+
 @njit
-def worth(v: Any, r: Any, p: Any, card: Any) -> Any:
+def trick_of(v: Any, r: Any, p: Any) -> Any:
+    """The `Trick` of a view."""
+    rival = rival_of(v, r)
+    beyond = share_taken(v, r, rival) - p.threat if rival else 0.0
+    o = outside(v, p)
+    points = points_of(table_cards(v) & r.scoring, r)
+    return Trick(o, points, dearest(r, o), sums_of_suits(p, o.cards), rival if beyond > 0.0 else 0, beyond)
+
+
+@njit
+def worth(v: Any, r: Any, p: Any, t: Any, card: Any) -> Any:
     """Be rid of danger, do not take what costs, finish a suit, and stop another's shot: the gain in playing a card."""
-    takes = chance_to_take(v, p, card)
-    gain = danger(v, r, p, card, p.trick) - takes * (trick_points(v, r, p, card) + p.lead)
-    return gain + last_of_suit(v, p, card) + stopping(v, r, p, card, takes)
+    takes = chance_to_take(v, p, t.outside, card)
+    gain = danger(v, r, p, t.outside, card, p.trick)
+    if takes != 0.0:
+        gain -= takes * (trick_points(v, r, p, t, card) + p.lead)
+    return gain + last_of_suit(v, p, card) + stopping(v, r, p, t, card, takes)
 
 
-@njit(inline="always")
+@njit
 def last_of_suit(v: Any, p: Any, card: Any) -> Any:
     """Finish a suit, to throw what is dangerous on it later."""
     return p.void if v.hand & suit_of(card) == bit(card) else 0.0
 
 
 @njit
-def chance_to_take(v: Any, p: Any, card: Any) -> Any:
+def chance_to_take(v: Any, p: Any, o: Any, card: Any) -> Any:
     """That no later seat plays higher: they duck if they can, so lower cards outside help."""
     if v.num_plays & 3 and (card < v.best_card or card // 13 != v.best_card // 13):
         return 0.0
-    theirs = outside(v, card)
-    over = popcount(theirs & above(card))
+    over = popcount(higher(o, card))
+    stays = 1.0 - over / max(1.0, over + p.ducking * (popcount(theirs(o, card)) - over))
     chance = 1.0
-    if over:
-        stays = 1.0 - over / (over + p.ducking * (popcount(theirs) - over))
-        for s in range(1, 1 + later_seats(v)):
-            if not is_void(v, s, card // 13):
-                chance *= stays
+    for s in range(1, 4):
+        chance *= 1.0 if s > later_seats(v) or is_void(v, s, card // 13) else stays
     return chance
 
 
 @njit
-def trick_points(v: Any, r: Any, p: Any, card: Any) -> Any:
+def trick_points(v: Any, r: Any, p: Any, t: Any, card: Any) -> Any:
     """What the trick is expected to cost its taker: what lies there, what has to fall, what void seats throw."""
-    total = np.float64(points_of(table_cards(v), r) + np.int64(r.points[card]))
+    total = np.float64(t.points + np.int64(r.points[card]))
     if later_seats(v) == 0:
         return total
-    return total + expected_falls(v, r, p, card) + expected_throws(v, r, p, card // 13)
+    return total + expected_falls(v, r, p, t, card) + expected_throws(v, r, p, t, card // 13)
 
 
 @njit
-def expected_falls(v: Any, r: Any, p: Any, card: Any) -> Any:
+def expected_falls(v: Any, r: Any, p: Any, t: Any, card: Any) -> Any:
     """What later seats play of the suit: an ordinary card each, or the dearest that ``card`` beats."""
-    usual = usual_fall(r, p, outside(v, card))
-    return later_seats(v) * (usual + into_a_queen(v, r, p, card, usual))
+    usual = usual_fall(p, t, card // 13)
+    return later_seats(v) * (usual + into_a_queen(r, p, t.outside, card, usual))
 
 
 @njit
-def usual_fall(r: Any, p: Any, theirs: Any) -> Any:
+def usual_fall(p: Any, t: Any, suit: Any) -> Any:
     """The mean of a suit outside, within bounds that keep one dear card from making all of them dear."""
-    return min(p.usual, gains(r, theirs) / popcount(theirs)) if theirs else 0.0
+    count = popcount(t.outside.cards & SUIT_SETS[suit])
+    return min(p.usual, sum_of_suit(t.sums, suit) / count) if count else 0.0
 
 
 @njit
-def into_a_queen(v: Any, r: Any, p: Any, card: Any, usual: Any) -> Any:
+def into_a_queen(r: Any, p: Any, o: Any, card: Any, usual: Any) -> Any:
     """Do not play above a queen outside: what it costs beyond the usual, from one seat that has it in one of three."""
-    return p.fall * max(0.0, dearest(r, outside(v, card) & below(card)) - usual) / _OTHERS
+    return p.fall * max(0.0, dearest_lower(r, o, card) - usual) / _OTHERS
 
 
 @njit
-def expected_throws(v: Any, r: Any, p: Any, suit: Any) -> Any:
+def expected_throws(v: Any, r: Any, p: Any, t: Any, suit: Any) -> Any:
     """What later seats throw that are void, or may be with few cards outside; nothing where the first trick bans it."""
     if v.num_plays < 4 and r.first_ban:
         return 0.0
-    theirs = unseen(v)
-    void = _VOID[popcount(theirs & SUIT_SETS[suit])]
+    void = _VOID[popcount(t.outside.cards & SUIT_SETS[suit])]
     seats = 0.0
-    for s in range(1, 1 + later_seats(v)):
-        seats += 1.0 if is_void(v, s, suit) else void
-    return seats * p.throw * dearest(r, theirs)
+    for s in range(1, 4):
+        seats += 0.0 if s > later_seats(v) else 1.0 if is_void(v, s, suit) else void
+    return seats * p.throw * t.dearest
 
 
 # --- another's shot ---------------------------------------------------------------------------------------------
 
 
 @njit
-def stopping(v: Any, r: Any, p: Any, card: Any, takes: Any) -> Any:
+def stopping(v: Any, r: Any, p: Any, t: Any, card: Any, takes: Any) -> Any:
     """While one seat has all shot cards that are taken: see that it misses one, the more it has the more urgently."""
-    rival = rival_of(v, r)
-    beyond = share_taken(v, r, rival) - p.threat if rival else 0.0
-    if beyond <= 0.0:
+    if t.rival == 0:
         return 0.0
     cost = shot_cost(r)
-    fear = beyond * cost / SHOT_VALUE
-    if gives_to_a_third(v, r, card, takes, rival):
+    fear = t.beyond * cost / SHOT_VALUE
+    if gives_to_a_third(v, r, card, takes, t.rival):
         return fear * p.stop
-    won = p.stop * wins_a_shot_card(v, r, card, takes, rival)
-    lost = p.feed * feeds(v, r, card, takes, rival) + p.stopper * spends_stopper(v, card, takes)
-    return fear * (won - lost) - cost * completes(v, r, card, takes, rival)
+    won = p.stop * wins_a_shot_card(v, r, card, takes, t.rival)
+    lost = p.feed * feeds(v, r, card, takes, t.rival) + p.stopper * spends_stopper(t.outside, card, takes)
+    return fear * (won - lost) - cost * completes(v, r, card, takes, t.rival)
 
 
 @njit(inline="always")
@@ -420,9 +515,9 @@ def feeds(v: Any, r: Any, card: Any, takes: Any, rival: Any) -> Any:
 
 
 @njit
-def spends_stopper(v: Any, card: Any, takes: Any) -> Any:
+def spends_stopper(o: Any, card: Any, takes: Any) -> Any:
     """The highest card of a suit that others still hold is kept to win a trick of it."""
-    return 1.0 if takes == 0.0 and is_highest(v, card) and outside(v, card) else 0.0
+    return 1.0 if takes == 0.0 and higher(o, card) == U0 and theirs(o, card) else 0.0
 
 
 @njit
@@ -435,21 +530,13 @@ def completes(v: Any, r: Any, card: Any, takes: Any, rival: Any) -> Any:
 @njit
 def rival_of(v: Any, r: Any) -> Any:
     """The one seat that has taken shot cards, if it is another and misses some; else 0."""
-    if not can_shoot(r) or v.taken[0] & r.shot_cards:
-        return 0
-    found = 0
+    found = count = 0
     for s in range(1, 4):
-        if v.taken[s] & r.shot_cards:
-            if found or r.shot_cards & ~v.taken[s] == U0:
-                return 0
-            found = s
-    return found
-
-
-@njit(inline="always")
-def may_win(v: Any, seat: Any) -> Any:
-    """Whether another seat leads the trick so far, or has yet to play to it."""
-    return seat <= later_seats(v) or v.best_seat == seat
+        has = v.taken[s] & r.shot_cards != U0
+        found = s if has else found
+        count += has
+    alone = (count == 1) & (v.taken[0] & r.shot_cards == U0) & (r.shot_cards & ~v.taken[found] != U0)
+    return found if alone and can_shoot(r) else 0
 
 
 # --- my shot ----------------------------------------------------------------------------------------------------
@@ -465,9 +552,9 @@ def goes_for_shot(v: Any, r: Any, p: Any) -> Any:
     dared = p.shot_try + p.shot_held * share_taken(v, r, 0)
     if v.num_plays & 3 == 0:
         dared += p.shot_lead
-    if cheapest(r, unseen(v) & r.shot_cards) < 0:
+    if negative(p, unseen(v) & r.shot_cards):
         dared -= p.shot_jack
-    return losers(v, r, p, v.hand) <= dares(r, p) * dared
+    return loses_at_most(v, r, p, dares(r, p) * dared)
 
 
 @njit(inline="always")
@@ -479,57 +566,77 @@ def dares(r: Any, p: Any) -> Any:
 @njit
 def shoot(v: Any, r: Any, p: Any) -> Any:
     """Lead winners; take each trick with a shot card; lose what must be lost on tricks without."""
+    o = outside(v, p)
     if v.num_plays & 3 == 0:
-        return best(v.legal, v, r, p, shot_lead)
+        return best(v.legal, v, r, p, o, shot_lead)
     harmless = v.legal & ~r.shot_cards
-    lose = best(harmless if harmless else v.legal, v, r, p, shot_throw)
+    lose = best(harmless if harmless else v.legal, v, r, p, o, shot_throw)
     over = winners(v)
     if over == U0:
         return lose
     last = later_seats(v) == 0
     take = lowest(over) if last else highest(over)
-    if table_cards(v) & r.shot_cards or is_highest(v, lose if last else take):
+    if table_cards(v) & r.shot_cards or higher(o, lose if last else take) == U0:
         return take
     return lose
 
 
 @njit
-def shot_lead(v: Any, r: Any, p: Any, card: Any) -> Any:
+def shot_lead(v: Any, r: Any, p: Any, o: Any, card: Any) -> Any:
     """The surest winner, of equal ones that of the suit of which the fewest are outside."""
-    theirs = outside(v, card)
-    return -(HAND_SIZE + 1) * popcount(theirs & above(card)) - popcount(theirs)
+    return -(HAND_SIZE + 1) * popcount(higher(o, card)) - popcount(theirs(o, card))
 
 
 @njit
-def shot_throw(v: Any, r: Any, p: Any, card: Any) -> Any:
+def shot_throw(v: Any, r: Any, p: Any, o: Any, card: Any) -> Any:
     """The surest loser."""
-    return popcount(outside(v, card) & above(card))
+    return popcount(higher(o, card))
 
 
 @njit
-def losers(v: Any, r: Any, p: Any, hand: Any) -> Any:
-    """How many cards of a hand are expected to lose a trick, less those that may lose one without shot cards."""
-    others = not_mine(v, hand)
+def loses_at_most(v: Any, r: Any, p: Any, limit: Any) -> Any:
+    """Whether no more than ``limit`` cards of the hand are expected to lose a trick, as `loser` counts them."""
+    others = unseen(v)
+    only_more = p.minor_loser >= 0.0 and p.plain_loser >= 0.0
     total = 0.0
     for suit in range(4):
-        mine = hand & SUIT_SETS[suit]
+        mine = v.hand & SUIT_SETS[suit]
         theirs = others & SUIT_SETS[suit]
-        at_stake = popcount((mine | theirs) & r.shot_cards)
-        weight = 1.0 if at_stake > _MINOR else p.minor_loser if at_stake else p.plain_loser
-        total += weight * suit_losers(mine, theirs, holders(v, suit))
+        total += loser(p, (mine | theirs) & r.shot_cards) * suit_losers(mine, theirs, holders(v, suit))
+        if total > limit and only_more:
+            return False
+    return total <= limit
+
+
+@njit
+def dealt_losers(r: Any, p: Any, hand: Any) -> Any:
+    """How many cards of a hand are expected to lose one, while all that it lacks are in three other hands."""
+    total = 0.0
+    for suit in range(4):
+        mine = np.int64(hand >> np.uint64(HAND_SIZE * suit)) & _SUIT
+        total += loser(p, SUIT_SETS[suit] & r.shot_cards) * _DEALT_LOSERS[mine]
     return total
+
+
+@njit
+def loser(p: Any, at_stake: Any) -> Any:
+    """What a loser counts in a suit with these shot cards: less if it may lose a trick without any."""
+    count = popcount(at_stake)
+    return 1.0 if count > _MINOR else p.minor_loser if count else p.plain_loser
 
 
 @njit
 def suit_losers(mine: Any, theirs: Any, seats: Any) -> Any:
     """Losers when a suit is led from the top: a card loses to a higher one that is not yet spent or drawn."""
+    count = popcount(theirs)
     lost = 0.0
-    for i in range(popcount(mine)):
+    i = 0
+    while mine:
         card = highest(mine)
-        mine &= ~bit(card)
+        mine &= below(card)
         over = popcount(theirs & above(card)) - lost
-        if over > 0.0:
-            lost += min(1.0, over) * _HOLDS_MORE[seats, popcount(theirs), i]
+        lost += min(1.0, max(0.0, over)) * _HOLDS_MORE[seats, count, i]
+        i += 1
     return lost
 
 
@@ -543,99 +650,3 @@ def can_shoot(r: Any) -> Any:
 def share_taken(v: Any, r: Any, seat: Any) -> Any:
     """Share of the shot cards that a seat has taken."""
     return popcount(v.taken[seat] & r.shot_cards) / popcount(r.shot_cards)
-
-
-@njit(inline="always")
-def winners(v: Any) -> Any:
-    """The legal cards that beat what lies in a trick that has been led."""
-    return v.legal & suit_of(v.best_card) & above(v.best_card)
-
-
-# --- facts ------------------------------------------------------------------------------------------------------
-
-
-@njit(inline="always")
-def unseen(v: Any) -> Any:
-    """The cards in other hands."""
-    return not_mine(v, v.hand)
-
-
-@njit(inline="always")
-def not_mine(v: Any, hand: Any) -> Any:
-    """The cards in other hands if ``hand`` were mine."""
-    return _DECK & ~(hand | v.played[0] | v.played[1] | v.played[2] | v.played[3])
-
-
-@njit(inline="always")
-def suit_of(card: Any) -> Any:
-    """All cards of the suit of one."""
-    return SUIT_SETS[card // 13]
-
-
-@njit(inline="always")
-def outside(v: Any, card: Any) -> Any:
-    """The cards of the suit of ``card`` in other hands."""
-    return unseen(v) & suit_of(card)
-
-
-@njit(inline="always")
-def below(card: Any) -> Any:
-    """All cards of lower id."""
-    return bit(card) - U1
-
-
-@njit(inline="always")
-def above(card: Any) -> Any:
-    """All cards of higher id."""
-    return ~(bit(card) | below(card))
-
-
-@njit(inline="always")
-def later_seats(v: Any) -> Any:
-    """How many play to the trick after this seat: the places 1, 2, … at its left."""
-    return 3 - (np.int64(v.num_plays) & 3)
-
-
-@njit(inline="always")
-def is_void(v: Any, seat: Any, suit: Any) -> Any:
-    """Whether a seat has failed to follow a suit."""
-    return np.int64(v.voids[seat]) >> suit & 1 == 1
-
-
-@njit(inline="always")
-def holders(v: Any, suit: Any) -> Any:
-    """How many other seats may hold cards of a suit."""
-    count = 0
-    for s in range(1, 4):
-        count += not is_void(v, s, suit)
-    return count
-
-
-@njit
-def dearest(r: Any, cards: Any) -> Any:
-    """The most points of one card, at least 0."""
-    most: Any = 0
-    while cards:
-        most = max(most, np.int64(r.points[lowest(cards)]))
-        cards &= cards - U1
-    return most
-
-
-@njit
-def cheapest(r: Any, cards: Any) -> Any:
-    """The fewest points of one card, at most 0."""
-    least: Any = 0
-    while cards:
-        least = min(least, np.int64(r.points[lowest(cards)]))
-        cards &= cards - U1
-    return least
-
-
-@njit
-def gains(r: Any, cards: Any) -> Any:
-    """Sum of the points of a set of cards, negative ones left out."""
-    total: Any = 0
-    while cards:
-        total += max(0, np.int64(r.points[lowest(cards)]))
-        cards &= cards - U1
-    return total

@@ -96,7 +96,7 @@ def play_out(games: Any, rules: Any, parameters: Any, lineup: Any, views: Any) -
 def match(mine: Parameters, others: Parameters | int, blocks: int, seed: int) -> Figures:
     """One against three on ``blocks`` deals of ``seed``, each in all four seatings, as `agents.arena` does it."""
     known = isinstance(others, int)
-    table = np.concatenate([compile_parameters(each) for each in ((mine,) if known else (mine, others))])
+    table = np.concatenate([compile_parameters(each, RULES) for each in ((mine,) if known else (mine, others))])
     lineup = np.full((4, 4), others if known else 1)
     np.fill_diagonal(lineup, 0)
     games = new_games(RULES, seed, np.repeat(np.arange(blocks), 4))

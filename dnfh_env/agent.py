@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numba import njit
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from dnfh_env._bits import U1, plain, unpack
 from dnfh_env.cards import names_in
-from dnfh_env.engine import NUM_ACTIONS, random_action
+from dnfh_env.engine import NUM_ACTIONS, OVER, apply, next_game, play_random, random_action
 from dnfh_env.errors import AgentError, DnfhError
 from dnfh_env.notation import action_to_string, describe_illegal, hand_to_string
 from dnfh_env.rules import Rules, checked_rules
-from dnfh_env.view import table_cards
+from dnfh_env.view import VIEW, look, table_cards
 
 
 @runtime_checkable
@@ -41,6 +41,60 @@ class Agent(Protocol):
             ``int64[B]``, actions 0 to 63, each legal in its view.
         """
         ...
+
+
+@runtime_checkable
+class FusedAgent(Agent, Protocol):
+    """An agent that can play whole games by itself in one kernel, for `dnfh_env.batch.Batch.play` and nothing else.
+
+    It is trusted there: it is given games, hidden cards and all, and nothing that it does is checked. `play_with` makes
+    such a kernel of one that looks at a single view, so that the games stay out of sight of what decides.
+    """
+
+    def play_fused(self, games: NDArray[Any], rules: NDArray[Any], decisions: int) -> int:
+        """Decide at all seats as ``act`` would. Called for portions, and from several threads at once for parts.
+
+        Args:
+            games: `GAME` records, shape ``(B,)``, played on in place, each followed by its next game when it ends.
+            rules: of `dnfh_env.rules.compile_rules`: those that the games are played by.
+            decisions: how many in each game.
+
+        Returns:
+            How many games ended.
+        """
+        ...
+
+
+def is_fused(agent: Agent) -> TypeGuard[FusedAgent]:
+    """Whether an agent has a kernel for whole games that goes with its own ``act``, and not with one it replaced."""
+    nearest = next((cls for cls in type(agent).__mro__ if {"act", "play_fused"} & vars(cls).keys()), object)
+    return callable(vars(nearest).get("play_fused"))
+
+
+@njit(inline="always")  # or it could not be cached, since it takes a function
+def play_with(games: Any, rules: Any, decisions: Any, choose: Any, arguments: Any) -> Any:
+    """`FusedAgent.play_fused` for a kernel ``choose(view, *arguments)`` that needs no randomness.
+
+    It is the body of a kernel of one's own:
+
+    ::
+
+        @njit(cache=True, nogil=True)
+        def play_all(games, rules, decisions):
+            return play_with(games, rules, decisions, choose, (rules[0],))
+    """
+    ended = 0
+    view = np.zeros(1, VIEW)  # by this name alone: numba frees it after the last use of the name
+    r = rules[0]
+    for i in range(games.shape[0]):
+        g = games[i]
+        for _ in range(decisions):
+            look(g, r, np.int64(g.seat), view[0])
+            apply(g, r, choose(view[0], *arguments))
+            if g.phase == OVER:
+                ended += 1
+                next_game(g, r)
+    return ended
 
 
 def legal_rows(masks: NDArray[np.uint64]) -> NDArray[np.int8]:
@@ -66,6 +120,10 @@ class RandomAgent:
         actions = np.empty(len(views), np.int64)
         _choose_randomly(plain(views["legal"]), plain(rng, np.uint64), actions)
         return actions
+
+    def play_fused(self, games: NDArray[Any], rules: NDArray[Any], decisions: int) -> int:
+        """See `FusedAgent.play_fused`."""
+        return int(play_random(games, rules, decisions))
 
 
 @njit(cache=True)

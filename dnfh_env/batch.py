@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+import functools
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dnfh_env._bits import bit
-from dnfh_env.agent import legal_rows
+from dnfh_env._bits import bit, let_numbers_wrap, spread, spread_each, zeros_in_lines
+from dnfh_env.agent import Agent, FusedAgent, ask, is_fused, legal_rows, make_agent
 from dnfh_env.engine import (
     GAME,
     NUM_ACTIONS,
@@ -21,65 +27,247 @@ from dnfh_env.engine import (
     legal_masks,
     new_games,
     next_game,
-    play_random,
 )
-from dnfh_env.errors import IllegalActionError, shown, whole
+from dnfh_env.errors import IllegalActionError, one_of, shown, whole
 from dnfh_env.notation import check_counter, describe_illegal, whole_numbers
 from dnfh_env.objective import REWARDS, apply_and_pay, check_reward
-from dnfh_env.observation import LAYOUTS, Layout, check_observation, features, pack, state_features
+from dnfh_env.observation import (
+    COMPACT,
+    COMPACT_WORDS,
+    LAYOUTS,
+    Layout,
+    check_observation,
+    compact_words,
+    encode_full,
+    features,
+    pack,
+    state_features,
+)
 from dnfh_env.rules import Rules, checked_rules, compile_rules
-from dnfh_env.view import views_of
+from dnfh_env.view import VIEW, look, look_at_present, views_of
+
+Mode = Literal["packed", "bytes"]
+
+T = TypeVar("T")
+
+_HELPER = "dnfh-batch"
+"""How the names of helping threads begin."""
+
+_BEYOND_CACHES = 1 << 21
+"""Words of features, 16 MiB, beyond which those of a thread's part go straight to memory."""
+
+_DECISIONS_A_CALL = 1 << 22
+"""What `Batch.play` gives a kernel at once: a second or so, after which Ctrl-C is heard."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Step:
-    """What one step of a batch brought; arrays by row."""
+class Buffers(NamedTuple):
+    """What a step writes, as the kernels take it, with an entry or row of each array for every decision.
+
+    What is not asked for has rows of length 0.
+    """
 
     rewards: NDArray[np.float32]
-    """``[B, 4]``, by seat."""
     ended: NDArray[np.bool_]
-    """Whether the row's game ended with this decision; its next game has begun already."""
     truncated: NDArray[np.bool_]
-    """Whether ``max_deals`` cut it off without a winner."""
+    scores: NDArray[np.int32]
     final: NDArray[Any]
-    """The `GAME` records of the ended games, in rising order of row."""
+    """The `GAME` where one ended, elsewhere whatever was there."""
+    seats: NDArray[np.int64]
+    legal: NDArray[np.uint64]
+    known: NDArray[np.uint64]
+    """``legal`` again, where nobody else writes."""
+    words: NDArray[np.uint64]
+    """Packed observations, one word for 64 features."""
+    features: NDArray[np.uint64]
+    """The same as bytes, eight of them in a word."""
+    masks: NDArray[np.uint64]
+    """``legal`` as bytes, likewise."""
+
+    @classmethod
+    def empty(cls, count: int, obs: Mode | None = None, layout: Layout = COMPACT) -> Buffers:
+        """Room for ``count`` decisions."""
+        packed, spread_out = layout.words * (obs == "packed"), 8 * layout.words * (obs == "bytes")
+        return cls(
+            rewards=np.zeros((count, 4), np.float32),
+            ended=np.zeros(count, np.bool_),
+            truncated=np.zeros(count, np.bool_),
+            scores=np.zeros((count, 4), np.int32),
+            final=np.zeros(count, GAME),
+            seats=np.zeros(count, np.int64),
+            legal=np.zeros(count, np.uint64),
+            known=np.zeros(count, np.uint64),
+            words=zeros_in_lines(count, packed),
+            features=zeros_in_lines(count, spread_out),
+            masks=zeros_in_lines(count, 8 * (obs == "bytes")),
+        )
+
+    def part(self, rows: slice) -> Buffers:
+        """The same memory for some rows."""
+        return Buffers._make(array[rows] for array in self)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Step:
+    """What one step of a batch brought, and what the seats to move see now; arrays by row.
+
+    A batch has one of these, and its next step overwrites the arrays: copy what you keep.
+    """
+
+    rewards: NDArray[np.float32]
+    """``[B, 4]``: what the decision paid, by seat."""
+    ended: NDArray[np.bool_]
+    """``[B]``: whether the row's game ended with this decision; its next game has begun already."""
+    truncated: NDArray[np.bool_]
+    """``[B]``: whether ``max_deals`` cut it off without a winner."""
+    scores: NDArray[np.int32]
+    """``[B, 4]``: totals in the game that the decision was made in, the final ones where it ended."""
+    seats: NDArray[np.int64]
+    """``[B]``: the seat to move now."""
+    legal: NDArray[np.uint64]
+    """``[B]``: its legal actions as a mask."""
+    masks: NDArray[np.int8] | None
+    """``[B, 64]``: the same as 0 and 1, in mode ``"bytes"``."""
+    obs: NDArray[Any] | None
+    """What it sees: ``uint64[B, layout.words]`` in mode ``"packed"``, ``uint8[B, layout.bits]`` of 0 and 1 in mode
+    ``"bytes"``."""
+    _final: NDArray[Any]
+
+    @property
+    def final(self) -> NDArray[Any]:
+        """The `GAME` records of the ended games, in rising order of row; a copy."""
+        return self._final.take(np.flatnonzero(self.ended))
+
+    @classmethod
+    def over(cls, buffers: Buffers, obs: Mode | None) -> Step:
+        """The arrays of ``buffers`` as users want them."""
+        words = {"packed": buffers.words, "bytes": buffers.features.view(np.uint8), None: None}
+        return cls(
+            buffers.rewards,
+            buffers.ended,
+            buffers.truncated,
+            buffers.scores,
+            buffers.seats,
+            buffers.legal,
+            buffers.masks.view(np.int8) if obs == "bytes" else None,
+            words[obs],
+            buffers.final,
+        )
 
 
 class Batch:
     """``num_games`` games under the same rules, advanced together.
 
+    >>> batch = Batch(1024, seed=1, obs="bytes")
+    >>> now = batch.look()
+    >>> for _ in range(100):
+    ...     now = batch.step(now.masks.argmax(axis=1))  # your policy: now.obs, now.masks -> int64[1024]
+
     Row ``i`` plays the games ``i``, ``i + 2**32``, ``i + 2 * 2**32`` … of ``seed``, so what a row plays does not
     depend on how many others there are, and row ``i`` is ``Game(rules, seed, game=i)`` at first. A game that ends is
-    replaced by the row's next one in the same step.
+    replaced by the row's next one in the same step. Threads that step, look, play or reset wait for each other.
     """
 
-    def __init__(self, num_games: int, rules: Rules | None = None, seed: int = 0, reward: str = "points") -> None:
-        """Start the first game of every row. ``reward`` is ``"points"`` or ``"win"``, see `dnfh_env.objective`."""
+    def __init__(
+        self,
+        num_games: int,
+        rules: Rules | None = None,
+        seed: int = 0,
+        reward: str = "points",
+        *,
+        obs: Mode | None = None,
+        observation: str = "compact",
+        threads: int = 1,
+    ) -> None:
+        """Start the first game of every row.
+
+        Args:
+            num_games: rows.
+            rules: `Rules()` if not given.
+            seed: a whole number below 2**64.
+            reward: ``"points"`` or ``"win"``, see `dnfh_env.objective`.
+            obs: what `step` writes beside rewards: nothing, packed observations, or bytes and masks, see `Step`.
+            observation: ``"compact"`` or ``"full"``, see `dnfh_env.observation`.
+            threads: how many share the rows in `step`, `look` and `play`; what comes out does not depend on it. A
+                second one pays from about a thousand rows.
+
+        Raises `ArgumentError` that names the argument at fault.
+        """
         whole("num_games", num_games, 1)
         self.rules = checked_rules(rules)
         self.compiled = compile_rules(self.rules)
-        self.objective = REWARDS[check_reward(reward)]
-        self.games = np.zeros(int(num_games), GAME)
-        """The records themselves: everything, hidden cards too."""
+        self.reward = check_reward(reward)
+        self.objective = REWARDS[self.reward]
+        self.obs = None if obs is None else one_of("obs", obs, get_args(Mode))
+        self.layout = LAYOUTS[check_observation(observation)]
+        self.threads = int(whole("threads", threads, 1))
+        self._games = np.zeros(int(num_games), GAME)
+        self._lent = False
+        self._set_up()
         self.reset(seed)
 
-    def reset(self, seed: int = 0) -> None:
-        """Start the first game of every row under ``seed``, a whole number below 2**64."""
-        self.games[:] = new_games(self.rules, check_counter("seed", seed), np.arange(len(self.games)))
+    def _set_up(self) -> None:
+        """Make the buffers, and cut them into a part for each thread."""
+        size = len(self._games)
+        buffers = Buffers.empty(size, self.obs, self.layout)
+        self._step = Step.over(buffers, self.obs)
+        self._known = buffers.known
+        self._is_known = False  # whether these are the legal actions of the records as they stand
+        self._rows = np.arange(size, dtype=np.int64)
+        edges = [size * k // self.threads for k in range(self.threads + 1)]
+        self._parts = [slice(*edge) for edge in pairwise(edges) if edge[0] < edge[1]]
+        self._buffers = [buffers.part(part) for part in self._parts]
+        self._alone = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the buffers, which are views of one another."""
+        public = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return public | {"_games": self._games, "_lent": self._lent}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        # the very types that kernels are compiled for: others, though equal, take them four times as long to recognise
+        self._games, self.compiled = self._games.view(GAME), compile_rules(self.rules)
+        self._set_up()
+        self.look()
+
+    def __copy__(self) -> Batch:
+        """An independent batch at the same point."""
+        return copy.deepcopy(self)
+
+    def reset(self, seed: int = 0) -> Step:
+        """Start the first game of every row under ``seed``, a whole number below 2**64; what `look` returns."""
+        games = new_games(self.rules, check_counter("seed", seed), np.arange(len(self)))
+        with self._alone:
+            self._is_known = False
+            self._games[:] = games
+            return self.look()
 
     def __len__(self) -> int:
         """Number of rows."""
-        return len(self.games)
+        return len(self._games)
+
+    @property
+    def games(self) -> NDArray[Any]:
+        """The records themselves, to be changed: everything, hidden cards too. Call `look` after a change of yours.
+
+        Once they have been asked for, every `step` judges actions by the records and no longer by what it found there
+        before, which takes longer. `records` gives copies.
+        """
+        self._lent = True  # from now on anybody may change them at any time
+        self._is_known = False
+        return self._games
+
+    # --- looking, in fresh arrays -------------------------------------------------------------------------------
 
     @property
     def seats(self) -> NDArray[np.int64]:
         """The seat to move in each row, ``int64[B]``."""
-        return self.games["seat"].astype(np.int64)
+        return self._games["seat"].astype(np.int64)
 
     def legal(self) -> NDArray[np.uint64]:
         """Legal actions of the seats to move as masks, ``uint64[B]``."""
-        out = np.empty(len(self.games), np.uint64)
-        legal_masks(self.games, self.compiled, out)
+        out = np.empty(len(self._games), np.uint64)
+        legal_masks(self._games, self.compiled, out)
         return out
 
     def action_masks(self) -> NDArray[np.int8]:
@@ -96,13 +284,15 @@ class Batch:
         return keys_of(self._of(rows))
 
     def _of(self, rows: NDArray[np.int64] | None) -> NDArray[Any]:
-        """The records of some rows, or of all."""
-        if rows is None:
-            return self.games
+        """The records of all rows, or copies of some."""
+        return self._games if rows is None else self.records(rows)
+
+    def records(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Copies of the `GAME` records of some rows: everything, hidden cards too."""
         chosen = whole_numbers("rows", rows)
         if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
             raise IllegalActionError(f"rows: expected numbers from 0 to {len(self) - 1}, got {shown(rows)}")
-        return self.games.take(chosen)
+        return self._games.take(chosen)
 
     def packed(self, observation: str = "compact") -> NDArray[np.uint64]:
         """Features of the seats to move as bits, ``uint64[B, layout.words]``."""
@@ -114,55 +304,147 @@ class Batch:
 
     def states(self) -> NDArray[np.float32]:
         """Everything, from the place of the seats to move, ``float32[B, STATE.bits]``: for critics only."""
-        return state_features(self.games, self.compiled, self.seats)
+        return state_features(self._games, self.compiled, self.seats)
+
+    # --- moving -------------------------------------------------------------------------------------------------
 
     def step(self, actions: Sequence[int] | NDArray[np.integer[Any]]) -> Step:
         """Make one decision in every row.
 
         Args:
-            actions: ``B`` actions, each legal in its row.
+            actions: ``B`` actions, each legal in its row; ``int64`` ones are not copied.
+
+        Returns:
+            The batch's `Step`, the same object each time, whose arrays the next step overwrites.
 
         Raises `IllegalActionError` that names the row, before any game is changed.
         """
-        rows = np.arange(len(self.games), dtype=np.int64)
-        return self.step_rows(rows, actions)
+        chosen = whole_numbers("actions", actions, len(self))
+        with self._alone:
+            if not self._is_known or find_outside(self._known, chosen) >= 0:
+                self._check(self._rows, chosen)
+            self._is_known = False
+            self._advance(chosen)
+            self._is_known = not self._lent
+        return self._step
+
+    def look(self) -> Step:
+        """Fill the batch's `Step` from the games as they stand: nothing has been paid, none has ended."""
+        with self._alone:
+            self._advance(self._rows[:0])
+            self._is_known = not self._lent
+        return self._step
+
+    def _advance(self, actions: NDArray[np.int64]) -> None:
+        """Make these decisions, if there are any, and fill the batch's `Step`."""
+
+        def advance_part(k: int) -> None:
+            rows = self._rows[self._parts[k]]
+            advance_rows(self._games, self.compiled, rows, actions[self._parts[k]], self.objective, self._buffers[k])
+
+        self._in_threads(advance_part)
 
     def step_rows(self, rows: NDArray[np.int64], actions: Sequence[int] | NDArray[np.integer[Any]]) -> Step:
-        """`step` for some rows, each at most once; the answer has one entry for each of them, in their order."""
+        """`step` for some rows, each at most once: fresh arrays with one entry for each, in their order, no ``obs``.
+
+        The batch's own `Step` does not follow: call `look` for that.
+        """
         rows = whole_numbers("rows", rows)
         chosen = whole_numbers("actions", actions, len(rows))
-        fault = find_fault(self.games, self.compiled, rows, chosen)
+        buffers = Buffers.empty(len(rows))
+        with self._alone:
+            self._check(rows, chosen)
+            self._is_known = False
+            advance_rows(self._games, self.compiled, rows, chosen, self.objective, buffers)
+        return Step.over(buffers, None)
+
+    def _check(self, rows: NDArray[np.int64], actions: NDArray[np.int64]) -> None:
+        """Raise for an illegal action, by the records: what the last step knew holds unless they were changed since."""
+        fault = find_fault(self._games, self.compiled, rows, actions)
         if fault >= 0:
-            raise IllegalActionError(self._describe_fault(int(rows[fault]), int(chosen[fault]), rows[:fault]))
-        rewards = np.empty((len(rows), 4), np.float32)
-        ended = np.zeros(len(rows), np.bool_)
-        final = np.zeros(len(rows), GAME)
-        step_rows(self.games, self.compiled, rows, chosen, (self.objective, rewards, ended, final))
-        final = final[ended]
-        truncated = ended.copy()
-        truncated[ended] = final["winners"] == 0
-        return Step(rewards, ended, truncated, final)
+            raise IllegalActionError(self._describe_fault(int(rows[fault]), int(actions[fault]), rows[:fault]))
 
     def _describe_fault(self, row: int, action: int, before: NDArray[np.int64]) -> str:
         if not 0 <= row < len(self) or row in before:
             return f"row {row} is not one of 0 to {len(self) - 1}, each at most once"
         mask = np.empty(1, np.uint64)
-        legal_masks(self.games[row : row + 1], self.compiled, mask)
-        return f"row {row}, seat {self.games['seat'][row]}: {describe_illegal(action, int(mask[0]))}"
+        legal_masks(self._games[row : row + 1], self.compiled, mask)
+        return f"row {row}, seat {self._games['seat'][row]}: {describe_illegal(action, int(mask[0]))}"
 
-    def play_random(self, decisions: int) -> int:
-        """Make ``decisions`` random decisions in every row, fused in one kernel; returns how many games ended.
+    def play(self, agent: str | Agent, decisions: int) -> int:
+        """Let one agent decide at all four seats: ``decisions`` times in every row, with the seeds of `keys`.
 
-        The choices are those of the agent ``"random"`` with the seeds of `keys`.
+        Args:
+            agent: a name or an object, see `make_agent`. A `FusedAgent`, as ``"random"``, ``"greedy-v1"`` and
+                ``"heuristic"`` are, plays within one kernel; another is asked anew for each decision.
+            decisions: how many.
+
+        Returns:
+            How many games ended. Call `look` for what the seats see then.
+
+        Raises `AgentError` when an agent that is asked errs.
         """
-        return int(play_random(self.games, self.compiled, whole("decisions", decisions, 0)))
+        player = make_agent(agent, self.rules)
+        left, ended = whole("decisions", decisions, 0), 0
+        with self._alone:
+            self._is_known = False
+            if not is_fused(player):
+                return sum(self._ask_all(player) for _ in range(left))
+            while left > 0:
+                now = min(left, max(1, _DECISIONS_A_CALL // len(self)))
+                ended += sum(self._play_fused(player, now))
+                left -= now
+        return ended
+
+    def _ask_all(self, agent: Agent) -> int:
+        """One decision in every row; how many games ended."""
+        step = self.step(ask(agent, self.views(), self.keys(), type(agent).__name__))
+        return int(np.count_nonzero(step.ended))
+
+    def _play_fused(self, agent: FusedAgent, decisions: int) -> list[int]:
+        return self._in_threads(lambda k: agent.play_fused(self._games[self._parts[k]], self.compiled, decisions))
+
+    def _in_threads(self, work: Callable[[int], T]) -> list[T]:
+        """``work(k)`` for each part of the rows, the first one here."""
+        count = len(self._parts)
+        if count == 1 or threading.current_thread().name.startswith(_HELPER):  # who helps must not wait for help
+            return [work(k) for k in range(count)]
+        pool = _workers(os.getpid(), self.threads)
+        others: list[Future[T]] = []
+        try:
+            others.extend(pool.submit(work, k) for k in range(1, count))
+            return [work(0), *(other.result() for other in others)]
+        finally:
+            wait(others)  # also after Ctrl-C: nobody may write any more
+
+
+@functools.cache
+def _workers(process: int, threads: int) -> ThreadPoolExecutor:
+    """The threads that help this one; a forked ``process`` has none of its parent's, so it gets its own."""
+    return ThreadPoolExecutor(threads - 1, thread_name_prefix=_HELPER, initializer=let_numbers_wrap)
 
 
 def _layout(observation: str) -> Layout:
     return LAYOUTS[check_observation(observation)]
 
 
-@njit(cache=True)
+# --- kernels ----------------------------------------------------------------------------------------------------
+
+_BLOCK = 64
+"""Rows a kernel goes through at once."""
+
+
+@njit(cache=True, nogil=True)
+def find_outside(legal_sets: Any, actions: Any) -> Any:
+    """Index of the first action that is not in its set; -1 if there is none."""
+    for i in range(actions.shape[0]):
+        action = actions[i]
+        if action < 0 or action >= NUM_ACTIONS or not legal_sets[i] & bit(action):
+            return i
+    return -1
+
+
+@njit(cache=True, nogil=True)
 def find_fault(games: Any, rules: Any, rows: Any, actions: Any) -> Any:
     """Index of the first row that is not there or named twice, or whose action is illegal; -1 if there is none."""
     seen = np.zeros(games.shape[0], np.bool_)
@@ -176,16 +458,105 @@ def find_fault(games: Any, rules: Any, rows: Any, actions: Any) -> Any:
     return -1
 
 
-@njit(cache=True)
-def step_rows(games: Any, rules: Any, rows: Any, actions: Any, out: Any) -> None:
-    """Apply legal actions, write ``out = (objective, rewards, ended, final)``, start anew what ended."""
-    objective, rewards, ended, final = out
-    r = rules[0]
-    scratch = np.empty(4, np.float32)
-    for i in range(rows.shape[0]):
+@njit(cache=True, nogil=True)
+def advance_rows(games: Any, rules: Any, rows: Any, actions: Any, objective: Any, out: Any) -> None:
+    """Apply legal actions, start anew what ended, and write all of it into ``out``, `Buffers`.
+
+    Without actions nothing is done but to look.
+    """
+    room = np.empty((_BLOCK, out.features.shape[1] // 8), np.uint64)
+    for start in range(0, rows.shape[0], _BLOCK):
+        stop = min(start + _BLOCK, rows.shape[0])
+        if actions.shape[0]:
+            move(games, rules[0], rows, actions, objective, out, start, stop)
+        else:
+            stand(games, rows, out, start, stop)
+        show(games, rules[0], rows, out, room, start, stop)
+
+
+# The three that follow work on the rows from ``start`` up to ``stop``: few enough for the nearest cache, and enough to
+# make up for handing on so many arrays. Arrays are not handed on within the loops, where references would be counted.
+
+
+@njit
+def move(games: Any, r: Any, rows: Any, actions: Any, objective: Any, out: Any, start: Any, stop: Any) -> None:
+    """Apply actions, write what they brought, and start the next game where one ended."""
+    rewards, ended, truncated, scores, final = out.rewards, out.ended, out.truncated, out.scores, out.final
+    for i in range(start, stop):
         g = games[rows[i]]
-        apply_and_pay(g, r, actions[i], objective, rewards[i], scratch)
-        if g.phase == OVER:
-            ended[i] = True
+        paid = apply_and_pay(g, r, actions[i], objective)
+        over = g.phase == OVER
+        for s in range(4):
+            rewards[i, s] = paid[s]
+            scores[i, s] = g.scores[s]
+        ended[i] = over
+        truncated[i] = over and g.winners == 0
+        if over:
             final[i] = g
             next_game(g, r)
+
+
+@njit
+def stand(games: Any, rows: Any, out: Any, start: Any, stop: Any) -> None:
+    """Write that nothing was brought."""
+    rewards, ended, truncated, scores = out.rewards, out.ended, out.truncated, out.scores
+    for i in range(start, stop):
+        for s in range(4):
+            rewards[i, s] = 0.0
+            scores[i, s] = games[rows[i]].scores[s]
+        ended[i] = False
+        truncated[i] = False
+
+
+@njit
+def show(games: Any, r: Any, rows: Any, out: Any, room: Any, start: Any, stop: Any) -> None:
+    """Write what the seats to move see; ``room`` holds their words where only the bytes are wanted."""
+    rows, seats, legal_sets = rows[start:stop], out.seats[start:stop], out.known[start:stop]
+    if out.words.shape[1]:
+        encode_rows(games, r, rows, seats, legal_sets, out.words[start:stop])
+    elif room.shape[1]:
+        words = room[: stop - start]
+        encode_rows(games, r, rows, seats, legal_sets, words)
+        spread(words, out.features[start:stop], out.features.size > _BEYOND_CACHES)
+        spread_each(legal_sets, out.masks[start:stop])
+    else:
+        for i in range(rows.shape[0]):
+            g = games[rows[i]]
+            seats[i] = g.seat
+            legal_sets[i] = legal(g, r)
+    out.legal[start:stop] = legal_sets
+
+
+@njit
+def encode_rows(games: Any, r: Any, rows: Any, seats: Any, legal_sets: Any, words: Any) -> None:
+    """Write who is to move, its legal actions and its packed observation, in the layout with as many words."""
+    if words.shape[1] == COMPACT_WORDS:
+        encode_compact_rows(games, r, rows, seats, legal_sets, words)
+    else:
+        encode_full_rows(games, r, rows, seats, legal_sets, words)
+
+
+@njit
+def encode_compact_rows(games: Any, r: Any, rows: Any, seats: Any, legal_sets: Any, words: Any) -> None:
+    """`encode_rows` in ``compact``."""
+    per_target = 1.0 / r.target
+    for i in range(rows.shape[0]):
+        g = games[rows[i]]
+        seats[i] = g.seat
+        present = look_at_present(g, r, np.int64(g.seat))
+        legal_sets[i] = present.legal
+        encoded = compact_words(present, per_target)
+        for k in range(COMPACT_WORDS):
+            words[i, k] = encoded[k]
+
+
+@njit
+def encode_full_rows(games: Any, r: Any, rows: Any, seats: Any, legal_sets: Any, words: Any) -> None:
+    """`encode_rows` in ``full``."""
+    view = np.zeros(1, VIEW)
+    for i in range(rows.shape[0]):
+        g = games[rows[i]]
+        seats[i] = g.seat
+        look(g, r, np.int64(g.seat), view[0])
+        legal_sets[i] = view[0].legal
+        encode_full(view[0], r.target, words[i])

@@ -30,27 +30,16 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from dnfh_env._bits import bit
-from dnfh_env.agent import legal_rows
+from dnfh_env._bits import U1, bit
 from dnfh_env.cards import NUM_SEATS
-from dnfh_env.engine import (
-    GAME,
-    NEXT_GAME,
-    NO_SEAT,
-    NUM_ACTIONS,
-    OVER,
-    begin_deal,
-    deal_cards,
-    legal,
-    new_games,
-)
+from dnfh_env.engine import GAME, NEXT_GAME, NO_SEAT, NUM_ACTIONS, OVER, legal, new_games
 from dnfh_env.errors import ArgumentError, RulesError, one_of, shown, whole
-from dnfh_env.notation import act, check_counter, set_options
+from dnfh_env.notation import check_counter, refusal, set_deal, set_options
 from dnfh_env.objective import REWARDS, Reward, apply_and_pay, check_episode, illegal_reward, reward_of, rules_of
-from dnfh_env.observation import LAYOUTS, STATE, Observation, check_observation, features, state_features
+from dnfh_env.observation import LAYOUTS, STATE, Observation, check_observation, encode, state_features
 from dnfh_env.render.text import table
 from dnfh_env.rules import Rules, checked_rules, compile_rules
-from dnfh_env.view import views_of
+from dnfh_env.view import VIEW, look
 
 Episode = Literal["game", "deal", "table"]
 Illegal = Literal["raise", "terminate"]
@@ -59,9 +48,10 @@ RenderMode = Literal["human", "ansi"]
 TABLE_GAMES = 100
 """Games of a table, unless said otherwise."""
 
-_ILLEGAL = -1
-_FINISHED = 4
-"""What `advance` answers, where it is not the seat to move."""
+_FINISHED, _PAID, _ILLEGAL = 4, 8, -1
+"""What `advance` answers beside the seat to move, as bits; `_ILLEGAL` has all of them."""
+_FLOAT, _BYTE = np.dtype(np.float32), np.dtype(np.int8)
+"""Ready-made: from the types numpy would make them anew for each array."""
 
 
 class SeatObservation(TypedDict):
@@ -73,9 +63,37 @@ class SeatObservation(TypedDict):
     """``[64]``, 1 for each legal action; all zeros unless the agent is to move."""
 
 
-def env(*args: Any, **options: Any) -> OrderEnforcingWrapper:
+Turn = tuple[SeatObservation | None, float, bool, bool, dict[str, Any]]
+"""What ``last()`` returns."""
+
+
+def env(*args: Any, **options: Any) -> OrderEnforced:
     """`raw_env` with the same arguments, in the wrapper that catches calls before ``reset``."""
-    return OrderEnforcingWrapper(raw_env(*args, **options))
+    return OrderEnforced(raw_env(*args, **options))
+
+
+class OrderEnforced(OrderEnforcingWrapper[str, SeatObservation, int]):
+    """PettingZoo's wrapper, which hands the two calls of every turn straight on where it has nothing to object to.
+
+    Otherwise each looks up several attributes of the environment, at twice the price of the step itself.
+    """
+
+    def last(self, observe: bool = True) -> Turn:
+        """What the agent in turn sees, its reward since its last turn, whether it is terminated or truncated, info."""
+        turn: Turn = self.env.last(observe) if self._has_reset else super().last(observe)
+        return turn
+
+    def step(self, action: int | None) -> None:
+        """See `raw_env.step`; after the end it warns and does nothing."""
+        if self._has_reset and self.env.agents:
+            self._has_updated = True
+            self.env.step(action)
+        else:
+            super().step(action)
+
+    def __str__(self) -> str:
+        """The name of the environment, as with the plain wrapper."""
+        return str(self.env)
 
 
 class raw_env(AECEnv[str, SeatObservation, int]):
@@ -129,7 +147,11 @@ class raw_env(AECEnv[str, SeatObservation, int]):
         self.observation_spaces = {agent: self._observation_space() for agent in self.possible_agents}
         self.action_spaces = {agent: Discrete(NUM_ACTIONS) for agent in self.possible_agents}
         self.state_space = Box(0, 1, (STATE.bits,), np.float32)
+        self._compiled = compile_rules(self.rules)
+        self._objective = REWARDS[self.reward]
         self._game = np.zeros(1, GAME)
+        self._view = np.zeros(1, VIEW)  # room for `see`
+        self._paid = np.zeros(NUM_SEATS)  # by the last decision
         self._next: tuple[int, int] | None = None  # seed and number of the game to come
 
     def _observation_space(self) -> Dict:
@@ -143,6 +165,12 @@ class raw_env(AECEnv[str, SeatObservation, int]):
     def action_space(self, agent: str) -> gymnasium.Space[Any]:
         """The space of what ``agent`` may do: always the same object."""
         return self.action_spaces[agent]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """With the dtypes that the kernels recognise at once; those that a pickle brings take them microseconds."""
+        self.__dict__.update(state)
+        self._compiled = compile_rules(self.rules)
+        self._game, self._view = self._game.view(GAME), np.zeros(1, VIEW)
 
     # --- starting -----------------------------------------------------------------------------------------------
 
@@ -164,6 +192,7 @@ class raw_env(AECEnv[str, SeatObservation, int]):
         self._games_left = self.games
         self.agents: list[str] = []
         self.rewards: dict[str, float] = {}
+        self._was_paid = 0  # whether `rewards` may be other than 0
         self._cumulative_rewards: dict[str, float] = {}
         self.terminations: dict[str, bool] = {}
         self.truncations: dict[str, bool] = {}
@@ -201,25 +230,29 @@ class raw_env(AECEnv[str, SeatObservation, int]):
         if self._is_dead(agent):
             self._step_of_the_dead(action)
         else:
-            paid = np.zeros(NUM_SEATS)
-            objective = REWARDS[self.reward]
-            follows = advance(self._game, compile_rules(self.rules), _whole(action), objective, paid)
+            follows = advance(self._game, self._compiled, _whole(action), self._objective, self._paid)
             if follows == _ILLEGAL:
-                self._punish(action, paid)
+                self._punish(action)
             self._cumulative_rewards[agent] = 0.0
-            self.rewards = dict(zip(self.agents, paid.tolist(), strict=True))
-            self._accumulate_rewards()
-            if 0 <= follows < NUM_SEATS:
-                self.agent_selection = self.agents[follows]
-            else:
+            if follows & _PAID or self._was_paid:
+                self._pay()
+            self._was_paid = follows & _PAID
+            if follows & _FINISHED:
                 self._end_game(cut_short=follows == _ILLEGAL)
+            else:
+                self.agent_selection = self.agents[follows & 3]
         self._show()
 
-    def _punish(self, action: Any, paid: NDArray[np.float64]) -> None:
+    def _pay(self) -> None:
+        self.rewards = dict(zip(self.agents, self._paid.tolist(), strict=True))
+        self._accumulate_rewards()
+
+    def _punish(self, action: Any) -> None:
         """Raise for an illegal action, or end the game at the cost of the seat to move."""
         if self.illegal == "raise":
-            act(self._game, self.rules, action)
-        paid[self._game["seat"][0]] = illegal_reward(self.rules, self.reward)
+            raise refusal(self._game, self._compiled, action)
+        self._paid[:] = 0
+        self._paid[self._game["seat"][0]] = illegal_reward(self.rules, self.reward)
         self._game["phase"] = OVER
 
     def _end_game(self, cut_short: bool) -> None:
@@ -260,7 +293,9 @@ class raw_env(AECEnv[str, SeatObservation, int]):
         assert self._next is not None
         game = self._dealt(self._next)
         if self.rules.table_dealer == "next":
-            deal_again(game, compile_rules(self.rules), (int(self._game["dealer"][0]) + 1) % NUM_SEATS)
+            dealer = (int(self._game["dealer"][0]) + 1) % NUM_SEATS
+            hands = np.roll(game["hand"][0], dealer - int(game["dealer"][0]))
+            set_deal(game, self.rules, hands.tolist(), dealer)
         self._begin(game)
 
     def _is_dead(self, agent: str) -> bool:
@@ -270,12 +305,13 @@ class raw_env(AECEnv[str, SeatObservation, int]):
 
     def observe(self, agent: str) -> SeatObservation:
         """What an agent sees, at any time and in fresh arrays; all zeros for one who waits or has left the table."""
-        if agent not in self._seated:
+        try:
+            seat = self._seated.index(agent)
+        except ValueError:
             return self._nothing(agent)
-        seat = np.array([self._seated.index(agent)], np.int64)
-        views = views_of(self._game, compile_rules(self.rules), seat)
-        observation = features(views, self.rules.target, self.layout)[0]
-        return {"observation": observation, "action_mask": legal_rows(views["legal"])[0]}
+        observation, mask = np.empty(self.layout.bits, _FLOAT), np.empty(NUM_ACTIONS, _BYTE)
+        see(self._game, self._compiled, seat, self._view, observation, mask)
+        return {"observation": observation, "action_mask": mask}
 
     def _nothing(self, agent: str) -> SeatObservation:
         if agent not in self.possible_agents:
@@ -285,7 +321,7 @@ class raw_env(AECEnv[str, SeatObservation, int]):
 
     def state(self) -> NDArray[np.float32]:
         """Everything, hidden cards too, from the place of seat 0, ``float32[2560]``: for centralised critics."""
-        state: NDArray[np.float32] = state_features(self._game, compile_rules(self.rules), np.zeros(1, np.int64))[0]
+        state: NDArray[np.float32] = state_features(self._game, self._compiled, np.zeros(1, np.int64))[0]
         return state
 
     def render(self) -> str | None:
@@ -316,23 +352,39 @@ class raw_env(AECEnv[str, SeatObservation, int]):
 def advance(games: Any, rules: Any, action: Any, objective: Any, rewards: Any) -> Any:
     """Make a decision of the first game, write what it pays the four seats, ``float64[4]``, and return who is to move.
 
-    Answers `_FINISHED` if nobody is, and `_ILLEGAL`, with nothing changed, for an action that is not legal.
+    Answers `_FINISHED` if nobody is, with `_PAID` on top of either if `rewards` have news; and `_ILLEGAL`, with nothing
+    changed, for an action that is not legal.
     """
     g = games[0]
     r = rules[0]
     if action < 0 or not legal(g, r) & bit(action):
         return _ILLEGAL
-    apply_and_pay(g, r, action, objective, rewards, np.empty(4))
-    return _FINISHED if g.phase == OVER else np.int64(g.seat)
+    paid = apply_and_pay(g, r, action, objective)
+    for s in range(NUM_SEATS):
+        rewards[s] = paid[s]
+    if g.phase == OVER:
+        return _FINISHED | _PAID  # the last rewards are a dict of their own, since agents get removed from it
+    return np.int64(g.seat) | (0 if paid == (0.0, 0.0, 0.0, 0.0) else _PAID)
 
 
 @njit(cache=True)
-def deal_again(games: Any, rules: Any, dealer: Any) -> None:
-    """Let ``dealer`` deal the first deal of the first game, which is at its start."""
-    g = games[0]
-    g.dealer = dealer
-    deal_cards(g)
-    begin_deal(g, rules[0])
+def see(games: Any, rules: Any, seat: Any, views: Any, observation: Any, mask: Any) -> None:
+    """Write what ``seat`` of the first game sees: ``float32[bits]`` of a layout and ``int8[64]``; ``views`` is room."""
+    r = rules[0]
+    v = views[0]
+    look(games[0], r, seat, v)
+    words = np.empty(observation.shape[0] >> 6, np.uint64)
+    encode(v, r.target, words)
+    for k in range(words.shape[0]):
+        write_bits(words[k], observation, 64 * k)
+    write_bits(v.legal, mask, 0)
+
+
+@njit(inline="always")
+def write_bits(word: Any, out: Any, start: Any) -> None:
+    """The 64 bits of a word as 0 and 1 into ``out`` from ``start`` on."""
+    for i in range(64):
+        out[start + i] = (word >> np.uint64(i)) & U1
 
 
 # --- arguments --------------------------------------------------------------------------------------------------

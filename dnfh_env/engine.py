@@ -301,19 +301,18 @@ def play(g: Any, r: Any, card: Any) -> None:
     g.played[s] |= b
     g.plays[n] = card
     g.num_plays = n + 1
-    if b & r.breakers:  # R10
-        g.broken = 1
+    g.broken |= b & r.breakers != U0  # R10
     if n == led_at:
         g.leaders[n >> 2] = s
         g.best_card = card
         g.best_seat = s
-    else:
-        led_suit = g.plays[led_at] // 13
-        if card // 13 != led_suit:
-            g.voids[s] |= 1 << led_suit
-        elif card > g.best_card:
-            g.best_card = card
-            g.best_seat = s
+    else:  # without branches, which a processor would have to guess
+        led_suit = np.int64(g.plays[led_at]) // 13
+        follows = card // 13 == led_suit
+        beats = follows and card > g.best_card
+        g.voids[s] |= np.int64(not follows) << led_suit
+        g.best_card = card if beats else np.int64(g.best_card)
+        g.best_seat = s if beats else np.int64(g.best_seat)
     if n - led_at == 3:
         end_trick(g, r, led_at)
     else:
@@ -464,7 +463,7 @@ def random_action(legal_set: Any, key: Any) -> Any:
     return nth_set(legal_set, below(popcount(legal_set), key))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def play_random(games: Any, rules: Any, decisions: Any) -> Any:
     """Fused uniform random play: ``decisions`` for each record, a new game after each end. Returns games finished.
 

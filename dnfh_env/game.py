@@ -14,7 +14,7 @@ from dnfh_env import notation
 from dnfh_env._bits import indices
 from dnfh_env.agent import Agent, ask, make_agent
 from dnfh_env.cards import CARD_NAMES, NUM_SEATS, cards_in
-from dnfh_env.engine import NO_CALL, OVER, keys_of, new_games
+from dnfh_env.engine import GAME, NO_CALL, keys_of, new_games
 from dnfh_env.errors import DnfhError, NotationError
 from dnfh_env.observation import LAYOUTS, check_observation, features
 from dnfh_env.rules import CALLS, FIRST_CALL, Rules, checked_rules, compile_rules
@@ -41,11 +41,17 @@ class Game:
 
     def __init__(self, rules: Rules | None = None, seed: int = 0, game: int = 0) -> None:
         """Start at the first decision of the first deal. ``seed`` and ``game`` are whole numbers below 2**64."""
-        self.rules = checked_rules(rules)
+        rules = checked_rules(rules)
         number = notation.check_counter("game", game)
-        self._record = new_games(self.rules, notation.check_counter("seed", seed), np.array([number], np.uint64))
-        self._start = self._record.copy()
-        self._past: list[NDArray[Any]] = []
+        self._begin(new_games(rules, notation.check_counter("seed", seed), np.array([number], np.uint64)), rules)
+
+    def _begin(self, record: NDArray[Any], rules: Rules) -> None:
+        self.rules = rules
+        self._compiled = compile_rules(rules)
+        self._record = record
+        self._legal = notation.legal_of(record, self._compiled)
+        self._start = record.tobytes()
+        self._past: list[tuple[bytes, int]] = []  # record and legal actions before each push
         self.history: list[int] = []
         """The actions pushed so far."""
 
@@ -77,7 +83,7 @@ class Game:
         """
         game = cls(rules, seed)
         notation.set_deal(game._record, game.rules, notation.parse_hands(hands), dealer, scores, call)
-        game._start = game._record.copy()
+        game._begin(game._record, game.rules)
         return game
 
     @classmethod
@@ -89,11 +95,7 @@ class Game:
     @classmethod
     def _at(cls, record: NDArray[Any], rules: Rules) -> Game:
         game = cls.__new__(cls)
-        game.rules = rules
-        game._record = record
-        game._start = record.copy()
-        game._past = []
-        game.history = []
+        game._begin(record, rules)
         return game
 
     def to_notation(self) -> str:
@@ -102,7 +104,7 @@ class Game:
 
     def copy(self) -> Game:
         """An independent game at the same point, history included."""
-        twin = self._at(self._record.copy(), self.rules)
+        twin = self._at(self.record, self.rules)
         twin._start = self._start
         twin._past = list(self._past)
         twin.history = list(self.history)
@@ -115,7 +117,7 @@ class Game:
         body = {
             "format": RECORD_FORMAT,
             "rules": self.rules.to_dict(),
-            "start": notation.position_to_string(self._start, self.rules),
+            "start": notation.position_to_string(_restored(self._start), self.rules),
             "actions": " ".join(map(notation.action_to_string, self.history)),
         }
         return _dump(body | {"sha256": _checksum(body)})
@@ -151,6 +153,11 @@ class Game:
                 raise NotationError(f"game record: action {number} ({name}): {error}") from None
         return game
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """With the dtypes that the kernels recognise at once; those that a pickle brings take them microseconds."""
+        self.__dict__.update(state)
+        self._record, self._compiled = self._record.view(GAME), compile_rules(self.rules)
+
     # --- where the game stands ----------------------------------------------------------------------------------
 
     @property
@@ -161,7 +168,7 @@ class Game:
     @property
     def is_over(self) -> bool:
         """Whether the game has ended."""
-        return bool(self._record["phase"][0] == OVER)
+        return not self._legal
 
     @property
     def truncated(self) -> bool:
@@ -229,7 +236,7 @@ class Game:
     @property
     def record(self) -> NDArray[Any]:
         """A copy of the `GAME` record, an array of length 1."""
-        return self._record.copy()
+        return _restored(self._record.tobytes())
 
     def view(self, seat: int | None = None) -> Any:
         """All that ``seat`` (by default the one to move) knows: a `VIEW` record with named fields."""
@@ -238,7 +245,7 @@ class Game:
     def views(self, seats: Iterable[int]) -> NDArray[Any]:
         """The views of several seats, a `VIEW` array for `dnfh_env.agent.Agent.act`."""
         asked = np.array([self._seat(seat) for seat in seats], np.int64)
-        return views_of(np.repeat(self._record, len(asked)), compile_rules(self.rules), asked)
+        return views_of(_restored(self._record.tobytes() * len(asked)), self._compiled, asked)
 
     def observe(self, seat: int | None = None, observation: str = "compact") -> NDArray[np.float32]:
         """The features of a layout, ``float32[layout.bits]`` of 0 and 1, for ``seat`` (by default the one to move)."""
@@ -253,7 +260,7 @@ class Game:
 
     def legal_actions(self) -> list[int]:
         """The legal actions of the seat to move, in rising order; empty when over."""
-        return indices(notation.legal_of(self._record, self.rules))
+        return indices(self._legal)
 
     def choose(self, agent: Agent | str) -> int:
         """What an agent, given as an object or by name, decides for the seat to move; always the same here."""
@@ -262,18 +269,17 @@ class Game:
 
     def push(self, action: int | str) -> None:
         """Make a decision, given as an action or as its name; raises `IllegalActionError` and changes nothing."""
-        if isinstance(action, str):
-            action = notation.string_to_action(action)
-        before = self._record.copy()
-        notation.act(self._record, self.rules, action)
+        before = self._record.tobytes(), self._legal
+        self._legal = notation.act(self._record, self._compiled, action)
         self._past.append(before)
-        self.history.append(int(action))
+        self.history.append(notation.as_int(action))
 
     def pop(self) -> int:
         """Take back the last decision and return it; raises `IndexError` where the history is empty."""
         if not self.history:
             raise IndexError("pop: no action has been pushed")
-        self._record[0] = self._past.pop()[0]  # a copy of this game may still hold that array
+        record, self._legal = self._past.pop()
+        self._record = _restored(record)
         return self.history.pop()
 
     # --- as text ------------------------------------------------------------------------------------------------
@@ -295,6 +301,11 @@ class Game:
         return self.to_notation() == other.to_notation()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _restored(records: bytes) -> NDArray[Any]:
+    """The `GAME` array that these bytes were; numpy takes twenty times as long to copy records."""
+    return np.frombuffer(bytearray(records), GAME)
 
 
 def _dump(body: dict[str, Any]) -> str:

@@ -19,9 +19,10 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from dnfh_env._bits import indices, plain
+from dnfh_env._bits import bit, indices, plain
 from dnfh_env.cards import (
     CARD_NAMES,
     DECK,
@@ -36,7 +37,7 @@ from dnfh_env.cards import (
     mask_of,
     names_in,
 )
-from dnfh_env.engine import GAME, NO_CALL, OVER, PICK, PLAY, apply_all, begin_deals, legal_masks
+from dnfh_env.engine import GAME, NO_CALL, NUM_ACTIONS, OVER, PICK, PLAY, apply, begin_deals, legal, legal_masks
 from dnfh_env.errors import ArgumentError, DealError, DnfhError, IllegalActionError, NotationError, is_whole, shown
 from dnfh_env.rules import CALLS, KITTY, MAX_SCORE, Rules, compile_rules
 
@@ -155,21 +156,56 @@ def check_scores(scores: Any, rules: Rules) -> list[int]:
     return totals
 
 
-def legal_of(game: NDArray[Any], rules: Rules) -> int:
-    """The legal actions of one game, a `GAME` array of length 1, as a mask."""
+def legal_of(game: NDArray[Any], rules: NDArray[Any]) -> int:
+    """The legal actions of one game, a `GAME` array of length 1, as a mask; ``rules`` are of `compile_rules`."""
     out = np.zeros(1, np.uint64)
-    legal_masks(game, compile_rules(rules), out)
+    legal_masks(game, rules, out)
     return int(out[0])
 
 
-def act(game: NDArray[Any], rules: Rules, action: Any) -> None:
-    """Apply one action to a `GAME` array of length 1; raises `IllegalActionError` and leaves the game as it was."""
-    legal = legal_of(game, rules)
-    if not _is_action(action) or not legal >> int(action) & 1:
-        if not legal:
-            raise IllegalActionError(f"action {shown(action)}: the game is over, nobody is to move")
-        raise IllegalActionError(f"seat {game['seat'][0]}: {describe_illegal(action, legal)}")
-    apply_all(game, compile_rules(rules), np.array([action], np.int64))
+def act(game: NDArray[Any], rules: NDArray[Any], action: Any) -> int:
+    """Apply one action to a `GAME` array of length 1 and return what is legal next as a mask, 0 once it is over.
+
+    ``rules`` are of `compile_rules`, ``action`` is a name or a whole number. Raises `IllegalActionError`, or for an
+    unknown name `NotationError`, and leaves the game as it was.
+    """
+    number = as_int(action)
+    follows: int = decide(game, rules, number) if number >= 0 else ILLEGAL
+    if follows == ILLEGAL:
+        raise refusal(game, rules, action if number < 0 else number)
+    return follows
+
+
+def as_int(action: Any) -> int:
+    """An action, given as a name or as a whole number of any kind, as an int; -1 for what is none."""
+    if type(action) is int:  # by far the commonest
+        return action if 0 <= action < NUM_ACTIONS else -1
+    if isinstance(action, str):
+        return string_to_action(action)
+    return int(action) if _is_action(action) else -1
+
+
+def refusal(game: NDArray[Any], rules: NDArray[Any], action: Any) -> IllegalActionError:
+    """The error for an illegal action: it names the seat, the action and the legal set."""
+    allowed = legal_of(game, rules)
+    if not allowed:
+        return IllegalActionError(f"action {shown(action)}: the game is over, nobody is to move")
+    return IllegalActionError(f"seat {game['seat'][0]}: {describe_illegal(action, allowed)}")
+
+
+ILLEGAL = 2**64 - 1
+"""What `decide` answers to an illegal action: no legal set holds cards and calls both."""
+
+
+@njit(cache=True)
+def decide(games: Any, rules: Any, action: Any) -> Any:
+    """Make a decision, 0 to 63, of the first game and return what is legal next, or `ILLEGAL` with nothing changed."""
+    g = games[0]
+    r = rules[0]
+    if not legal(g, r) & bit(action):
+        return np.uint64(ILLEGAL)
+    apply(g, r, action)
+    return legal(g, r)
 
 
 def set_deal(
@@ -199,7 +235,7 @@ def set_deal(
     game["shooter"] = -1
     begin_deals(game, compile_rules(rules))
     if call is not None:
-        act(game, rules, string_to_action(call))
+        act(game, compile_rules(rules), call)
 
 
 POSITION_OPTIONS = ("hands", "dealer", "scores", "call")
@@ -331,7 +367,7 @@ def _make(game: NDArray[Any], rules: Rules, move: str, first: bool) -> None:
     elif move.startswith("="):
         set_kitty(game, _kitty(move))
     else:
-        act(game, rules, string_to_action(move))
+        act(game, compile_rules(rules), move)
 
 
 def _kitty(move: str) -> list[int]:

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dnfh_env._bits import plain, popcount
-from dnfh_env.engine import NO_SEAT, OVER, apply
+from dnfh_env.engine import NO_SEAT, OVER, PLAY, apply
 from dnfh_env.errors import ArgumentError, one_of, shown
 from dnfh_env.rules import SHOT_CODES, Rules
 
@@ -30,54 +30,66 @@ _SHOT_GAME = SHOT_CODES["game"]
 
 
 @njit
-def standing(g: Any, r: Any, objective: Any, out: Any) -> None:
-    """The standing of the four seats into ``out``, ``float[4]``; sums to 0. ``objective`` is `WIN` or `POINTS`."""
+def standing(g: Any, r: Any, objective: Any) -> Any:
+    """The standing of the four seats, floats that sum to 0. ``objective`` is `WIN` or `POINTS`."""
     if objective == WIN:
-        win_standing(g, out)
-    elif g.phase == OVER and g.shooter != NO_SEAT and r.shot == _SHOT_GAME:
-        centred(g.scores, g.entered, -1, out)
-        for s in range(4):
-            out[s] += 3 * SHOT_VALUE if s == g.shooter else -SHOT_VALUE
-    else:
-        centred(g.scores, g.points, 0 if g.phase == OVER else 1, out)
+        return win_share(g, 0), win_share(g, 1), win_share(g, 2), win_share(g, 3)
+    if g.phase != OVER:
+        return centred(g.scores, g.points, 1)
+    if g.shooter == NO_SEAT or r.shot != _SHOT_GAME:
+        return centred(g.scores, g.points, 0)
+    before = centred(g.scores, g.entered, -1)
+    return (
+        before[0] + shot_worth(g, 0),
+        before[1] + shot_worth(g, 1),
+        before[2] + shot_worth(g, 2),
+        before[3] + shot_worth(g, 3),
+    )
 
 
 @njit(inline="always")
-def win_standing(g: Any, out: Any) -> None:
+def win_share(g: Any, seat: Any) -> Any:
     """Share of the win minus 1/4; 0 while there is no winner."""
     winners = popcount(np.uint64(g.winners))
-    for s in range(4):
-        out[s] = 0.0
-        if winners > 0:
-            out[s] = (np.int64(g.winners) >> s & 1) / winners - 0.25
+    return 0.0 if winners == 0 else (np.int64(g.winners) >> seat & 1) / winners - 0.25
 
 
 @njit(inline="always")
-def centred(scores: Any, points: Any, weight: Any, out: Any) -> None:
+def shot_worth(g: Any, seat: Any) -> Any:
+    """What a shot game counts for a seat."""
+    return 3.0 * SHOT_VALUE if seat == g.shooter else -1.0 * SHOT_VALUE
+
+
+@njit(inline="always")
+def centred(scores: Any, points: Any, weight: Any) -> Any:
     """The table's mean minus one's own of ``scores + weight * points``."""
-    mean = 0.0
-    for s in range(4):
-        out[s] = -(np.int64(scores[s]) + weight * np.int64(points[s]))
-        mean += out[s] / 4
-    for s in range(4):
-        out[s] -= mean
+    a = np.int64(scores[0]) + weight * np.int64(points[0])
+    b = np.int64(scores[1]) + weight * np.int64(points[1])
+    c = np.int64(scores[2]) + weight * np.int64(points[2])
+    d = np.int64(scores[3]) + weight * np.int64(points[3])
+    mean = (a + b + c + d) / 4
+    return mean - a, mean - b, mean - c, mean - d
 
 
-@njit
-def apply_and_pay(g: Any, r: Any, action: Any, objective: Any, paid: Any, scratch: Any) -> None:
-    """Make one legal decision; the change of the four standings goes into ``paid``. Both buffers are ``float[4]``."""
-    standing(g, r, objective, paid)
+@njit(inline="always")
+def apply_and_pay(g: Any, r: Any, action: Any, objective: Any) -> Any:
+    """Make one legal decision and return what it pays: four floats, the change of the standings."""
+    if g.phase != PLAY or g.num_plays & 3 != 3:  # no standing changes but by the last card of a trick
+        apply(g, r, action)
+        return 0.0, 0.0, 0.0, 0.0
+    before = standing(g, r, objective)
     apply(g, r, action)
-    standing(g, r, objective, scratch)
-    for s in range(4):
-        paid[s] = scratch[s] - paid[s]
+    after = standing(g, r, objective)
+    return after[0] - before[0], after[1] - before[1], after[2] - before[2], after[3] - before[3]
 
 
 @njit(cache=True)
 def standings(games: Any, rules: Any, objective: Any, out: Any) -> None:
     """`standing` for each record into ``out``, ``float64[B, 4]``."""
     for i in range(games.shape[0]):
-        standing(games[i], rules[0], objective, out[i])
+        found = standing(games[i], rules[0], objective)
+        for s in range(4):
+            out[i, s] = found[s]
 
 
 def standings_of(games: NDArray[Any], rules: NDArray[Any], objective: int) -> NDArray[np.float64]:

@@ -35,6 +35,7 @@ NUM_LEAD_STEPS = 12
 _LOWEST_STEP = 6
 _TARGET_STEPS = 18
 """A score bit ``k`` says: score >= target * (k - 6) / 18. Sixths of the target are three steps."""
+_LOWEST_LEAD = 6
 _LEAD_STEPS = 12
 """A lead bit ``k`` says: the neighbour's score minus mine >= target * (2 * k - 11) / 24."""
 
@@ -211,6 +212,7 @@ FULL = Layout("full", 1, _full_fields())
 STATE = Layout("state", 1, _state_fields())
 LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (COMPACT, FULL)}
 
+COMPACT_WORDS = COMPACT.words
 _HIGH = 52
 """Where the 12 further bits of a word begin."""
 _DIRECTION_OF_PICK = np.vstack([1 << PICK_DIRECTION, np.full((2, 3), 7)]).astype(np.uint64)
@@ -224,27 +226,64 @@ def at(value: Any, place: Any) -> Any:
 
 
 @njit
+def encode(v: Any, target: Any, words: Any) -> None:
+    """Write a view in the layout with as many words, ``uint64[15]`` or ``uint64[28]``."""
+    if words.shape[0] == COMPACT_WORDS:
+        encode_compact(v, target, words)
+    else:
+        encode_full(v, target, words)
+
+
+@njit
 def encode_compact(v: Any, target: Any, words: Any) -> None:
     """Write the ``compact`` layout of a view into ``uint64[15]``."""
-    words[0] = v.hand
-    words[1] = table_cards(v)
-    for i in range(3):
-        words[2 + i] = v.played[i + 1]
-        words[9 + i] = v.given[i]
-        words[12 + i] = v.received[i]
-    for i in range(4):
-        words[5 + i] = v.taken[i]
-    if v.call != NO_CALL:
-        words[0] |= at(1, _HIGH + np.int64(v.call) - FIRST_CALL)
-    words[1] |= at(seat_bits(v), _HIGH)
-    words[2] |= at(situation_bits(v), _HIGH)
-    words[3] |= at(np.int64(v.voids[1]) | np.int64(v.voids[2]) << 4 | np.int64(v.voids[3]) << 8, _HIGH)
-    for i in range(4):
-        score = score_bits(v.scores[i], target)
-        words[4 + 2 * i] |= at(score & 0xFFF, _HIGH)
-        words[5 + 2 * i] |= at(score >> 12, _HIGH)
-    for i in range(3):
-        words[12 + i] |= at(lead_bits(v.scores[i + 1] - v.scores[0], target), _HIGH)
+    encoded = compact_words(v, 1.0 / target)
+    for k in range(COMPACT_WORDS):
+        words[k] = encoded[k]
+
+
+@njit
+def compact_words(v: Any, per_target: Any) -> Any:
+    """The fifteen words of the ``compact`` layout, of a view or a `dnfh_env.view.Present`; ``per_target`` inverts it.
+
+    Made in registers: what is read back soon after it was written, in wider pieces, makes the processor wait.
+    """
+    # in steps, scores are whole multiples of 1 / target and leads of half of that: a quarter more crosses no step, and
+    # keeps them off the edges, whichever way they were rounded
+    nudge = 0.25 * per_target
+    share, left_share = v.scores[0] * per_target, v.scores[1] * per_target
+    across_share, right_share = v.scores[2] * per_target, v.scores[3] * per_target
+    mine, left = score_bits(share, nudge), score_bits(left_share, nudge)
+    across, right = score_bits(across_share, nudge), score_bits(right_share, nudge)
+    return (
+        v.hand | at(call_bits(v), _HIGH),
+        table_cards(v) | at(seat_bits(v), _HIGH),
+        v.played[1] | at(situation_bits(v), _HIGH),
+        v.played[2] | at(void_bits(v), _HIGH),
+        v.played[3] | at(mine & 0xFFF, _HIGH),
+        v.taken[0] | at(mine >> 12, _HIGH),
+        v.taken[1] | at(left & 0xFFF, _HIGH),
+        v.taken[2] | at(left >> 12, _HIGH),
+        v.taken[3] | at(across & 0xFFF, _HIGH),
+        v.given[0] | at(across >> 12, _HIGH),
+        v.given[1] | at(right & 0xFFF, _HIGH),
+        v.given[2] | at(right >> 12, _HIGH),
+        v.received[0] | at(lead_bits(left_share - share, nudge), _HIGH),
+        v.received[1] | at(lead_bits(across_share - share, nudge), _HIGH),
+        v.received[2] | at(lead_bits(right_share - share, nudge), _HIGH),
+    )
+
+
+@njit(inline="always")
+def call_bits(v: Any) -> Any:
+    """The call in force."""
+    return 0 if v.call == NO_CALL else 1 << (np.int64(v.call) - FIRST_CALL)
+
+
+@njit(inline="always")
+def void_bits(v: Any) -> Any:
+    """Suits that left, across and right have failed to follow, four bits each."""
+    return np.int64(v.voids[1]) | np.int64(v.voids[2]) << 4 | np.int64(v.voids[3]) << 8
 
 
 @njit(inline="always")
@@ -254,8 +293,7 @@ def seat_bits(v: Any) -> Any:
     if v.phase != OVER:
         bits |= 16 << np.int64(v.seat)
     if v.phase == PLAY:
-        leader = v.seat if v.num_plays & 3 == 0 else v.leaders[v.num_plays >> 2]
-        bits |= 256 << np.int64(leader)
+        bits |= 256 << ((np.int64(v.seat) - np.int64(v.num_plays)) & 3)  # as many places back as cards lie
     return bits
 
 
@@ -272,27 +310,27 @@ def situation_bits(v: Any) -> Any:
     elif v.phase == PLAY:
         bits |= 4
         if v.num_plays & 3:
-            bits |= 64 << (np.int64(v.plays[v.num_plays & 0xFC]) // 13)
+            bits |= 64 << (np.int64(v.best_card) // 13)
     return bits | np.int64(v.broken) << 10 | np.int64(v.latched) << 11
 
 
 @njit(inline="always")
-def score_bits(score: Any, target: Any) -> Any:
-    """Thermometer of a total."""
-    return thermometer((np.int64(score) * _TARGET_STEPS) // np.int64(target) + _LOWEST_STEP + 1, NUM_SCORE_STEPS)
+def score_bits(share: Any, nudge: Any) -> Any:
+    """Thermometer of a total, given as a share of the target."""
+    return thermometer(share * _TARGET_STEPS + (_LOWEST_STEP + 1 + nudge), NUM_SCORE_STEPS)
 
 
 @njit(inline="always")
-def lead_bits(lead: Any, target: Any) -> Any:
-    """Thermometer of a difference of totals."""
-    return thermometer((np.int64(lead) * 24 // np.int64(target) + 11) // 2 + 1, NUM_LEAD_STEPS)
+def lead_bits(share: Any, nudge: Any) -> Any:
+    """Thermometer of a difference of totals, given as a share of the target."""
+    return thermometer(share * _LEAD_STEPS + (_LOWEST_LEAD + 0.5 + nudge), NUM_LEAD_STEPS)
 
 
 @njit(inline="always")
 def thermometer(reached: Any, steps: Any) -> Any:
-    """As many ones as steps have been reached, at most ``steps``; ``reached`` may be negative."""
-    ones: Any = min(max(reached, 0), steps)
-    return (1 << ones) - 1
+    """As many ones as whole steps have been reached, at most ``steps``; ``reached`` is a float, maybe negative."""
+    ones = np.int64(min(max(reached, 0.0), np.float64(steps)))
+    return (np.int64(1) << ones) - 1
 
 
 @njit
@@ -328,13 +366,10 @@ def encode_state(g: Any, v: Any, seat: Any, target: Any, words: Any) -> None:
 
 
 @njit(cache=True)
-def encode_views(views: Any, target: Any, full: Any, out: Any) -> None:
+def encode_views(views: Any, target: Any, out: Any) -> None:
     """Encode each view into the rows of ``out``, ``uint64[B, words]``."""
     for i in range(views.shape[0]):
-        if full:
-            encode_full(views[i], target, out[i])
-        else:
-            encode_compact(views[i], target, out[i])
+        encode(views[i], target, out[i])
 
 
 @njit(cache=True)
@@ -356,9 +391,9 @@ def pack(views: NDArray[Any], target: int, layout: Layout = COMPACT) -> NDArray[
 
     ``layout`` is `COMPACT` or `FULL`; another raises `ArgumentError`, since `STATE` needs `pack_state`.
     """
-    full = check_observation(layout.name) == FULL.name
+    check_observation(layout.name)
     words = np.empty((len(views), layout.words), np.uint64)
-    encode_views(plain(views), int(target), full, words)
+    encode_views(plain(views), int(target), words)
     return words
 
 

@@ -248,7 +248,7 @@ class Rules:
 def checked_rules(rules: Rules | None) -> Rules:
     """``rules``, or the default ones for ``None``; raises `RulesError` for what is no `Rules`."""
     if rules is None:
-        return Rules()
+        return _DEFAULT
     if not isinstance(rules, Rules):
         raise RulesError(f"rules: expected a Rules object, got {shown(rules)}; Rules.from_dict makes one of a mapping")
     return rules
@@ -370,3 +370,7 @@ def compile_rules(rules: Rules) -> NDArray[Any]:
     r.shot = SHOT_CODES[rules.shot]
     r.play_on = rules.ties == "play on"
     return record
+
+
+_DEFAULT = Rules()
+"""Frozen, so one will do for all; checking the fields takes longer than dealing."""

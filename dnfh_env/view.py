@@ -6,7 +6,7 @@ byte of it. Hidden cards, random streams and other seats' picks are not in the r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -53,49 +53,121 @@ def relative(seat: Any, to: Any) -> Any:
     return (np.int64(seat) - np.int64(to)) & 3
 
 
+class Present(NamedTuple):
+    """A view but for the order of play, as values that a kernel holds in registers; the fields of `VIEW`."""
+
+    hand: Any
+    legal: Any
+    given: Any
+    received: Any
+    played: Any
+    taken: Any
+    scores: Any
+    deal: Any
+    points: Any
+    voids: Any
+    phase: Any
+    seat: Any
+    dealer: Any
+    call: Any
+    num_picks: Any
+    num_plays: Any
+    best_card: Any
+    best_seat: Any
+    broken: Any
+    latched: Any
+
+
+@njit
+def look_at_present(g: Any, r: Any, seat: Any) -> Any:
+    """All that ``seat`` knows of ``g`` but the order of play, `look_at_order`, which much can do without."""
+    between_tricks = g.num_plays & 3 == 0
+    # numba takes so many keywords only if nothing branches among them
+    mine = legal(g, r) if seat == g.seat else U0
+    best_card = np.int64(NO_CARD if between_tricks else g.best_card)
+    best_seat = np.int64(0) if between_tricks else relative(g.best_seat, seat)
+    return Present(
+        hand=g.hand[seat],
+        legal=mine,
+        given=(g.given[seat, 0], g.given[seat, 1], g.given[seat, 2]),
+        received=received_by(g, seat),
+        played=from_seat(g.played, seat),
+        taken=from_seat(g.taken, seat),
+        scores=from_seat(g.scores, seat),
+        deal=g.deal,
+        points=from_seat(g.points, seat),
+        voids=from_seat(g.voids, seat),
+        phase=np.int64(g.phase),
+        seat=relative(g.seat, seat),
+        dealer=relative(g.dealer, seat),
+        call=np.int64(g.call),
+        num_picks=np.int64(g.num_picks),
+        num_plays=np.int64(g.num_plays),
+        best_card=best_card,
+        best_seat=best_seat,
+        broken=np.int64(g.broken),
+        latched=np.int64(g.latched),
+    )
+
+
+@njit(inline="always")
+def from_seat(by_seat: Any, seat: Any) -> Any:
+    """What belongs to each seat, by place."""
+    return by_seat[seat], by_seat[(seat + 1) & 3], by_seat[(seat + 2) & 3], by_seat[(seat + 3) & 3]
+
+
+@njit(inline="always")
+def received_by(g: Any, seat: Any) -> Any:
+    """What left, across and right gave, known only after the exchange, and of a kitty never from whom (R4, R5)."""
+    if g.num_picks < 12:
+        return U0, U0, U0
+    if g.call == KITTY:
+        return g.kitty[seat], g.kitty[seat], g.kitty[seat]
+    # the neighbour in direction d gave it in the opposite one
+    return g.given[(seat + 1) & 3, 2], g.given[(seat + 2) & 3, 1], g.given[(seat + 3) & 3, 0]
+
+
 @njit
 def look(g: Any, r: Any, seat: Any, v: Any) -> None:
     """Write into ``v`` all that ``seat`` knows of ``g``."""
-    v.hand = g.hand[seat]
-    v.legal = legal(g, r) if seat == g.seat else U0
-    look_at_pass(g, seat, v)
+    write_present(look_at_present(g, r, seat), v)
+    look_at_order(g, seat, v)
+
+
+@njit(inline="always")
+def write_present(p: Any, v: Any) -> None:
+    """A `Present` into a `VIEW`."""
+    v.hand = p.hand
+    v.legal = p.legal
+    for i in range(3):
+        v.given[i] = p.given[i]
+        v.received[i] = p.received[i]
     for i in range(4):
-        s = (seat + i) & 3
-        v.played[i] = g.played[s]
-        v.taken[i] = g.taken[s]
-        v.scores[i] = g.scores[s]
-        v.points[i] = g.points[s]
-        v.voids[i] = g.voids[s]
+        v.played[i] = p.played[i]
+        v.taken[i] = p.taken[i]
+        v.scores[i] = p.scores[i]
+        v.points[i] = p.points[i]
+        v.voids[i] = p.voids[i]
+    v.deal = p.deal
+    v.phase = p.phase
+    v.seat = p.seat
+    v.dealer = p.dealer
+    v.call = p.call
+    v.num_picks = p.num_picks
+    v.num_plays = p.num_plays
+    v.best_card = p.best_card
+    v.best_seat = p.best_seat
+    v.broken = p.broken
+    v.latched = p.latched
+
+
+@njit(inline="always")
+def look_at_order(g: Any, seat: Any, v: Any) -> None:
+    """Which card was played when, and who led each trick."""
     for k in range(NUM_CARDS):
         v.plays[k] = g.plays[k]
     for t in range(13):
         v.leaders[t] = NO_CARD if g.leaders[t] == NO_CARD else relative(g.leaders[t], seat)
-    v.deal = g.deal
-    v.phase = g.phase
-    v.seat = relative(g.seat, seat)
-    v.dealer = relative(g.dealer, seat)
-    v.call = g.call
-    v.num_picks = g.num_picks
-    v.num_plays = g.num_plays
-    between_tricks = g.num_plays & 3 == 0
-    v.best_card = NO_CARD if between_tricks else g.best_card
-    v.best_seat = 0 if between_tricks else relative(g.best_seat, seat)
-    v.broken = g.broken
-    v.latched = g.latched
-
-
-@njit(inline="always")
-def look_at_pass(g: Any, seat: Any, v: Any) -> None:
-    """One's own picks at once; what others gave only after the exchange, and of a kitty never from whom (R4, R5)."""
-    exchanged = g.num_picks == 12
-    for d in range(3):
-        v.given[d] = g.given[seat, d]
-        if not exchanged:
-            v.received[d] = U0
-        elif g.call == KITTY:
-            v.received[d] = g.kitty[seat]
-        else:  # the neighbour in direction d gave it in the opposite one
-            v.received[d] = g.given[(seat + 1 + d) & 3, 2 - d]
 
 
 @njit(inline="always")

@@ -169,7 +169,7 @@ def test_answers(answer: Any, complaint: str | None) -> None:
 
 def test_an_exception_is_passed_on_with_name_and_view() -> None:
     batch = Batch(3, seed=1)
-    batch.play_random(20)
+    batch.play("random", 20)
     with pytest.raises(AgentError, match=r"mine: act raised AttributeError: .* 3 views, the first: hand .*, call "):
         ask(object(), batch.views(), batch.keys(), "mine")  # type: ignore[arg-type]
 
@@ -316,7 +316,7 @@ def test_the_page_lists_every_field_of_a_view() -> None:
 def test_the_page_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, *others = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    first, *others, _ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)  # the last has a test in test_docs.py
     commands = re.findall(r"^dnfh (.*my_agent.*)$", PAGE, re.MULTILINE)
     assert (len(others), len(commands)) == (2, 2)
     (tmp_path / "my_agent.py").write_text(first)

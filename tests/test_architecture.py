@@ -32,13 +32,13 @@ LAYERS: dict[str, list[list[str | tuple[str, ...]]]] = {
         ["sb3"],
     ],
     "agents": [
-        ["stats", "beliefs", ("greedy", "heuristic")],
+        ["stats", "beliefs", ("facts", "greedy", "heuristic")],
         ["search", "learned"],
         [("arena", "report")],
         ["cli"],
     ],
 }
-CORE_LIBRARIES = {"numpy", "numba", "gymnasium", "pettingzoo"}
+CORE_LIBRARIES = {"numpy", "numba", "llvmlite", "gymnasium", "pettingzoo"}  # llvmlite comes with numba
 # Heavy libraries, and the only places that may import them, wherever in the file the import stands.
 CONFINED = {
     "torch": ("agents.learned", "agents.cli"),

@@ -107,7 +107,7 @@ def engine_facts(game: Any, rules: Rules) -> dict[str, Any]:
     return facts | {
         "phase": PHASES[game["phase"][0]],
         "seat": None if over else int(game["seat"][0]),
-        "legal": notation.legal_of(game, rules),
+        "legal": notation.legal_of(game, compile_rules(rules)),
         "taker": int(game["best_seat"][0]) if facts["num_plays"] % 4 else None,
         "broken": bool(game["broken"][0]),
         "shooter": None if shooter < 0 else shooter,

@@ -12,12 +12,16 @@ import pytest
 from numba import config
 from pettingzoo.test import api_test, render_test, seed_test
 from pettingzoo.utils.env_logger import EnvLogger
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from dnfh_env import Batch, Game, Rules, card_points, dnfh_v0
 from dnfh_env.cards import CARD_NAMES
+from dnfh_env.engine import GAME
 from dnfh_env.errors import ArgumentError, DealError, DnfhError, IllegalActionError, NotationError, RulesError
 from dnfh_env.notation import hand_to_string, mask_of
 from dnfh_env.observation import FULL, STATE
+from dnfh_env.rules import RULES
+from dnfh_env.view import VIEW
 
 Policy = Callable[[np.ndarray], int]
 
@@ -96,6 +100,96 @@ def test_seeds(arguments: dict[str, Any]) -> None:
 def test_rendering(capsys: pytest.CaptureFixture[str]) -> None:
     render_test(dnfh_v0.env)
     assert "seat" not in capsys.readouterr().out  # names of players, not of seats
+
+
+# --- the wrapper ------------------------------------------------------------------------------------------------
+
+MOMENTS: dict[str, Callable[[Any], Any]] = {
+    "new": lambda env: None,
+    "reset in vain": lambda env: answer(lambda: env.reset(seed=-1)),
+    "reset": lambda env: env.reset(seed=1),
+    "in mid-trick": lambda env: (env.reset(seed=1), play(env, at_random(1), steps=13 + 22)),
+    "between turns": lambda env: (env.reset(seed=1), next(iter(env.agent_iter()))),
+    "ended": lambda env: (env.reset(seed=1), play(env, at_random(1), steps=65)),
+    "half gone": lambda env: (env.reset(seed=1), play(env, at_random(1), steps=65 + 2)),
+    "gone": lambda env: (env.reset(seed=1), play(env, at_random(1))),
+}
+ATTRIBUTES = (
+    *("agents", "agent_selection", "rewards", "terminations", "truncations", "infos", "num_agents", "max_num_agents"),
+    *("possible_agents", "metadata", "render_mode", "state_space", "observation_spaces", "action_spaces", "rules"),
+    *("_cumulative_rewards", "_game", "_has_reset", "_has_updated", "nothing", "__nothing__"),
+)
+CALLS: dict[str, Callable[[Any], Any]] = {
+    **{name: lambda env, name=name: getattr(env, name) for name in ATTRIBUTES},
+    "last": lambda env: env.last(),
+    "last(True)": lambda env: env.last(True),
+    "last(observe=False)": lambda env: env.last(observe=False),
+    "observe": lambda env: env.observe("player_1"),
+    "observe nobody": lambda env: env.observe("nobody"),
+    "state": lambda env: env.state(),
+    "render": lambda env: env.render(),
+    "step": lambda env: env.step(int(env.unwrapped.observe(env.agent_selection)["action_mask"].argmax())),
+    "step twice": lambda env: (env.step(52), env.step(0)),
+    "step illegally": lambda env: env.step(64),
+    "step(None)": lambda env: env.step(None),
+    "reset": lambda env: env.reset(seed=3),
+    "reset(options)": lambda env: env.reset(seed=2, options={"dealer": 3}),
+    "reset badly": lambda env: env.reset(seed=2, options={"dealer": 4}),
+    "iterate": lambda env: [(agent, env.step(None)) for agent in env.agent_iter()],
+    "iterate three times": lambda env: [(agent, env.reset()) for agent in env.agent_iter(3)],
+    "iterate without a step": lambda env: list(env.agent_iter()),
+    "iterate not": lambda env: list(env.agent_iter(0)),
+    "observation_space": lambda env: env.observation_space("player_1"),
+    "action_space": lambda env: env.action_space("nobody"),
+    "close": lambda env: env.close(),
+    "str": str,
+    "class": lambda env: (isinstance(env, OrderEnforcingWrapper), type(env.unwrapped), type(env.env)),
+}
+
+
+def answer(call: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """What comes of a call, result or error, and what it logs."""
+    EnvLogger.flush()
+    EnvLogger.suppress_output()
+    try:
+        found = _comparable(call())
+    except Exception as error:
+        found = (type(error), str(error))
+    finally:
+        EnvLogger.unsuppress_output()
+    said = list(EnvLogger.mqueue)
+    EnvLogger.flush()
+    return found, said
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.tolist()
+    if isinstance(value, dict):
+        return {key: _comparable(part) for key, part in value.items()}
+    return [_comparable(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def answers(env: Any, moment: str, name: str) -> list[Any]:
+    """To a call at a moment, and to a few more after it."""
+    MOMENTS[moment](env)
+    calls = (name, "_has_reset", "_has_updated", "agents", "rewards", "last", "step", "iterate without a step")
+    return [answer(lambda call=CALLS[name]: call(env)) for name in calls]  # type: ignore[misc]
+
+
+@pytest.mark.filterwarnings("ignore:.*render. no render_mode")
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_the_wrapper_answers_every_call_as_the_plain_one_does(moment: str) -> None:
+    for name in CALLS:
+        plain = OrderEnforcingWrapper(dnfh_v0.raw_env(episode="deal"))
+        assert answers(dnfh_v0.env(episode="deal"), moment, name) == answers(plain, moment, name), name
+
+
+def test_the_wrapper_is_the_plain_one_to_pettingzoo() -> None:
+    env = started(seed=1)
+    assert isinstance(env, OrderEnforcingWrapper)
+    assert type(env.env) is dnfh_v0.raw_env
+    assert env.unwrapped is env.env
 
 
 # --- games ------------------------------------------------------------------------------------------------------
@@ -231,6 +325,19 @@ def test_observations_are_those_of_the_seats() -> None:
         env.step(game.history[-1])
 
 
+def test_rewards_once_read_stay_as_they_were() -> None:
+    """Also where a step pays nothing, and when agents get removed."""
+    env = started(seed=1, episode="deal")
+    policy = at_random(1)
+    seen: list[tuple[Any, Any]] = []
+    while not all(env.terminations.values()):
+        seen.append((env.rewards, dict(env.rewards)))
+        env.step(policy(env.last()[0]["action_mask"]))
+    play(env, policy)
+    assert all(rewards == before for rewards, before in seen)
+    assert {any(rewards.values()) for rewards, _ in seen} == {False, True}
+
+
 def test_removed_agents_still_observe() -> None:
     env = started(episode="deal")
     play(env, at_random(7))
@@ -291,6 +398,8 @@ def test_copies_go_on_in_mid_trick(wrap: Any, twin_of: Callable[[Any], Any]) -> 
     env.reset(seed=9)
     play(env, at_random(8), steps=13 + 22)
     twin = twin_of(env)
+    raw = twin.unwrapped
+    assert raw._game.dtype is GAME and raw._view.dtype is VIEW and raw._compiled.dtype is RULES  # others are slow
     before = snapshot(env)
     assert snapshot(twin) == before
     earned = play(twin, at_random(9))
@@ -439,6 +548,16 @@ def test_an_illegal_action_may_end_the_game_at_the_cost_of_its_seat(reward: str,
     earned = play(env, at_random(2))
     assert {agent: earned[agent] for agent in due} == due
     assert not env.agents
+
+
+def test_an_illegal_action_pays_nobody_what_the_trick_before_paid() -> None:
+    env = started(seed=1, illegal="terminate", reward="points")
+    policy = at_random(2)
+    while not any(env.rewards.values()):
+        env.step(policy(env.last()[0]["action_mask"]))
+    culprit = env.agent_selection
+    env.step(64)
+    assert [agent for agent, reward in env.rewards.items() if reward] == [culprit]
 
 
 def test_an_illegal_action_costs_more_than_can_be_lost() -> None:
@@ -621,6 +740,20 @@ def test_the_next_first_dealer_is_drawn_or_follows() -> None:
     assert drawn != following
 
 
+def test_the_next_dealer_deals_the_deck_of_the_game_from_the_left() -> None:
+    rules = Rules(max_deals=1, table_dealer="next")
+    env = started(seed=7, episode="table", games=9, rules=rules)
+    turns = set()
+    for number in range(9):
+        drawn, dealt = Game(rules, seed=7, game=number << 32), env.unwrapped._game
+        turn = int(dealt["dealer"][0]) - drawn.dealer
+        assert dealt["hand"][0].tolist() == [drawn.record["hand"][0][(seat - turn) % 4] for seat in range(4)]
+        assert env.agent_selection == f"player_{dealt['dealer'][0]}"
+        turns.add(turn % 4)
+        play(env, at_random(number), steps=65)
+    assert {1, 3} <= turns
+
+
 def test_a_set_position_is_for_the_first_game_of_a_table() -> None:
     env = rigged_table(players=4, games=3)
     play(env, play_high, steps=52)
@@ -683,7 +816,7 @@ def test_kernels_are_compiled_once() -> None:
     play(pickle.loads(pickle.dumps(env)), at_random(1))
     play(started(seed=1), at_random(1), steps=20)
     assert len(dnfh_v0.advance.signatures) == 1
-    assert len(dnfh_v0.deal_again.signatures) == 1
+    assert len(dnfh_v0.see.signatures) == 1
 
 
 def test_picks_of_others_stay_hidden_when_an_illegal_action_ends_the_game() -> None:

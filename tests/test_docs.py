@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from dnfh_env import Batch, make_agent
+from dnfh_env.agent import FusedAgent
+
 ROOT = Path(__file__).resolve().parent.parent
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 
@@ -22,11 +25,27 @@ def test_observation_tables_are_those_of_the_layouts() -> None:
 
 
 def test_readme_has_its_examples() -> None:
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", BLOCKS, ids=["aec", "seat", "self-play", "training", "game"])
+def test_the_agent_with_a_kernel_plays_as_it_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's last example, in a module of its own, since numba caches beside the file."""
+    page = (ROOT / "docs" / "your_own_agent.md").read_text(encoding="utf-8")
+    *_, block = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "highest.py").write_text(block, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    fused, asked = Batch(5, seed=1), Batch(5, seed=1)
+    agent = make_agent("highest:Highest")
+    fused.play(agent, 200)
+    for _ in range(200):
+        asked.step(agent.act(asked.views(), asked.keys()))
+    assert isinstance(agent, FusedAgent) and fused.games.tobytes() == asked.games.tobytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", BLOCKS, ids=["aec", "seat", "self-play", "training", "batch", "game"])
 def test_readme_examples_run(block: str) -> None:
     exec(compile(re.sub("[12]00_000", "8_192", block), "README.md", "exec"), {})
 

@@ -85,7 +85,7 @@ def test_is_legal_under_random_rules(seed: int) -> None:
 @pytest.mark.small
 def test_ignores_seeds_and_company() -> None:
     batch = Batch(16, seed=3)
-    batch.play_random(30)
+    batch.play("random", 30)
     views, agent = batch.views(), Greedy()
     before = views.copy()
     together = agent.act(views, batch.keys())

@@ -12,14 +12,33 @@ import pytest
 from numpy.typing import NDArray
 
 from agents.arena import evaluate, play_out
-from agents.heuristic import Heuristic, Parameters, choose_all
+from agents.facts import (
+    Outside,
+    cheapest_lower,
+    dearest,
+    dearest_lower,
+    highest,
+    negative,
+    outside,
+    sum_of_suit,
+    sums_of_suits,
+)
+from agents.heuristic import (
+    _DEALT_LOSERS,
+    Heuristic,
+    Parameters,
+    choose_all,
+    compile_parameters,
+    suit_losers,
+)
 from dnfh_env import Batch, Game, Rules, make_agent
 from dnfh_env.agent import RandomAgent
-from dnfh_env.cards import SUIT_MASKS, card_id, mask_of
+from dnfh_env.cards import DECK, NUM_CARDS, SUIT_MASKS, card_id, cards_in, mask_of
 from dnfh_env.engine import CALL, PICK, PLAY, new_games
 from dnfh_env.errors import AgentError, ArgumentError
 from dnfh_env.notation import string_to_action
-from dnfh_env.rules import compile_rules
+from dnfh_env.rules import SHOT_CODES, compile_rules
+from dnfh_env.view import VIEW
 from positions import SCORING, choice, mask, view_of
 from random_rules import random_rules
 from test_kernels import run_python
@@ -224,6 +243,14 @@ def test_what_is_dared(name: str, other: float, table: str, hand: str, taken: st
 
 
 @pytest.mark.small
+def test_losers_of_a_later_suit_may_make_up_for_others() -> None:
+    """It leads what is likeliest to win, though the clubs alone are too many losers."""
+    position = ("2C 3C 4C 5C 6C 7C 2S 3S 4S", "", ("QS",))
+    assert play(*position) == "4S"
+    assert play(*position, plain_loser=-5) == "7C"
+
+
+@pytest.mark.small
 def test_cards_that_lie_in_one_hand_last_longer() -> None:
     """Two others are known to have no hearts, so the third can beat more of mine."""
     hand, taken = "8H TH 4H 3S", ("2H KH QD 9H 7H",)
@@ -400,7 +427,7 @@ def check_legal(rules: Rules, seed: int, count: int) -> None:
 
 def test_ignores_seeds_and_company() -> None:
     batch = Batch(64, seed=3)
-    batch.play_random(30)
+    batch.play("random", 30)
     views, agent = batch.views(), Heuristic()
     before = views.copy()
     together = agent.act(views, batch.keys())
@@ -439,6 +466,43 @@ def test_plays_as_it_did() -> None:
     assert digest(500) == DECISIONS
 
 
+ODD_POINTS = tuple((37 * card + 11) % 23 - 9 for card in range(NUM_CARDS))
+"""Of all sizes in each suit, some of them negative and some 0."""
+ODD_RULES = [
+    Rules(shot=shot, points=points, max_deals=2) for shot in SHOT_CODES for points in (Rules().points, ODD_POINTS)
+]
+ODD_DECISIONS = "89d2f58c532c331c"
+
+
+def odd_weights(number: int) -> dict[str, float]:
+    """Parameters from minus a half to five halves of the default ones."""
+    factors = [(5 * number + 7 * k) % 13 / 4 - 0.5 for k in range(len(dataclasses.fields(Parameters)))]
+    weights = {f.name: factor * f.default for f, factor in zip(dataclasses.fields(Parameters), factors, strict=True)}
+    return weights | {name: abs(weights[name]) for name in ("guard", "ducking")}
+
+
+def odd_digest() -> str:
+    """Of what it decides under odd rules and weights, at tables of four of it and of four random players by turns."""
+    found = hashlib.sha256()
+    for number, rules in enumerate(ODD_RULES):
+        for changes in ({}, odd_weights(number)):
+            batch, agent, chance = Batch(64, rules, seed=number), Heuristic(rules=rules, **changes), RandomAgent()
+            for _ in range(130):
+                views, keys = batch.views(), batch.keys()
+                actions = agent.act(views, keys)
+                found.update(actions.astype("<i8").tobytes())
+                batch.step(np.where(np.arange(64) % 2, actions, chance.act(views, keys)))
+    return found.hexdigest()[:16]
+
+
+def test_plays_as_it_did_before_it_was_fast() -> None:
+    """The digest is of the first code, in which each card was weighed by itself, and is kept on purpose.
+
+    Whoever makes it faster leaves the digest alone; whoever changes its play puts a new one here, as above.
+    """
+    assert odd_digest() == ODD_DECISIONS
+
+
 @pytest.mark.slow
 def test_plays_the_same_with_the_jit_off() -> None:
     code = "import sys; sys.path.insert(0, 'tests'); import test_heuristic; print(test_heuristic.digest(4))"
@@ -455,6 +519,46 @@ def test_turning_the_table_changes_nothing() -> None:
         assert straight.choose("heuristic") == turned.choose("heuristic")
         straight.push(straight.choose("heuristic"))
         turned.push(turned.choose("heuristic"))
+
+
+# --- what it is told by --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("points", [Rules().points, ODD_POINTS])
+def test_points_outside(points: tuple[int, ...]) -> None:
+    """Beside a walk through the cards."""
+    rules, rng = Rules(points=points, max_deals=1), random.Random(1)
+    r, p = compile_rules(rules)[0], compile_parameters(Parameters(), rules)[0]
+    for _ in range(30):
+        view = np.zeros(1, VIEW)
+        view["hand"] = mask_of(rng.sample(range(NUM_CARDS), rng.choice((1, 13, 40, 52))))
+        o = Outside(*map(np.uint64, outside(view[0], p)))  # numba hands out masks as plain integers
+        mine = cards_in(view["hand"][0])
+        theirs = [card for card in range(NUM_CARDS) if card not in mine]
+        assert o.cards == mask_of(theirs)
+        assert dearest(r, o) == max([0, *(points[card] for card in theirs)])
+        assert negative(p, o.cards) == mask_of(card for card in theirs if points[card] < 0)
+        for suit in range(4):
+            expected = sum(max(0, points[card]) for card in theirs if card // 13 == suit)
+            assert sum_of_suit(sums_of_suits(p, o.cards), suit) == expected
+        for card in mine:
+            beaten = [points[lower] for lower in theirs if lower // 13 == card // 13 and lower < card]
+            assert dearest_lower(r, o, card) == max([0, *beaten])
+            assert cheapest_lower(r, o, card) == min([0, *beaten])
+
+
+@pytest.mark.small
+def test_highest() -> None:
+    assert highest(np.uint64(0)) == -1
+    assert [highest(np.uint64(DECK >> i)) for i in range(52)] == list(range(51, -1, -1))
+
+
+@pytest.mark.small
+def test_losers_of_a_suit_as_dealt() -> None:
+    """The table beside the kernel that counts them at any time."""
+    for mine in range(0, 1 << 13, 5):
+        assert suit_losers(np.uint64(mine), np.uint64(mine ^ SUIT_MASKS[0]), 3) == _DEALT_LOSERS[mine]
 
 
 # --- parameters -------------------------------------------------------------------------------------------------

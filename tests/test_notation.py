@@ -11,17 +11,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dnfh_env._bits import indices
 from dnfh_env.cards import CARD_NAMES, DECK, card_id, cards_in
+from dnfh_env.engine import OVER
 from dnfh_env.errors import ArgumentError, DealError, DnfhError, IllegalActionError, NotationError
 from dnfh_env.game import Game
 from dnfh_env.notation import (
     act,
     action_to_string,
+    as_int,
     check_counter,
     check_deal,
     check_scores,
     check_seat,
     hand_to_string,
+    legal_of,
     parse_hand,
     position_to_string,
     set_deal,
@@ -29,7 +33,7 @@ from dnfh_env.notation import (
     string_to_hand,
     string_to_position,
 )
-from dnfh_env.rules import CALLS, Rules
+from dnfh_env.rules import CALLS, Rules, compile_rules
 from positions import ALL_CLUBS, ANY_CALL, LATE_LOSER, LATE_LOSER_LEADS, deal, decisions, held, play_deal, push
 from random_rules import random_rules
 
@@ -182,8 +186,32 @@ def test_a_refused_deal_changes_nothing() -> None:
             set_deal(record, Rules(), hands, dealer, scores, call)
         assert record.tobytes() == before
     with pytest.raises(IllegalActionError):
-        act(record, Rules(), 0)
+        act(record, compile_rules(Rules()), 0)
     assert record.tobytes() == before
+
+
+@pytest.mark.small
+def test_actions_of_every_kind_as_whole_numbers() -> None:
+    for action, name in enumerate((*CARD_NAMES, *CALLS)):
+        found = [as_int(given) for given in (action, np.int64(action), np.uint8(action), name)]
+        assert found == [action] * 4 and {type(number) for number in found} == {int}
+    for action in (-1, 64, 2**64, np.int8(-1), np.uint64(2**63), None, True, np.True_, 1.0, [5], np.array([5]), b"QS"):
+        assert as_int(action) == -1
+    with pytest.raises(NotationError, match="unknown action 'Q'"):
+        as_int("Q")
+
+
+@pytest.mark.small
+def test_acting_tells_what_is_legal_next() -> None:
+    rules = Rules(target=1)
+    record, rng = Game(rules, seed=5).record, random.Random(5)
+    allowed = legal_of(record, compile_rules(rules))
+    while allowed:
+        action = rng.choice(indices(allowed))
+        action = rng.choice([action, action_to_string(action), np.uint8(action)])
+        allowed = act(record, compile_rules(rules), action)
+        assert allowed == legal_of(record, compile_rules(rules))
+    assert record["phase"][0] == OVER
 
 
 @pytest.mark.small

@@ -279,7 +279,7 @@ def test_thermometers_of_scores_at_and_beside_each_step(target: int) -> None:
 
 def test_games_and_batches_ask_the_same() -> None:
     batch = Batch(8, seed=4)
-    batch.play_random(100)
+    batch.play("random", 100)
     for name, layout in LAYOUTS.items():
         bits = batch.observe(name)
         assert bits.dtype == np.float32 and bits.shape == (8, layout.bits)

@@ -301,6 +301,7 @@ def place(collector: Collector, row: int, record: NDArray[Any]) -> None:
     seed, number = games[row]["seed"].item(), games[row]["game"].item()
     games[row] = record[0]
     games[row]["seed"], games[row]["game"] = seed, number
+    collector.batch.look()
 
 
 def placed(game: Game, cards: list[str], **changes: Any) -> Placed:
@@ -957,7 +958,7 @@ def test_no_damage_to_a_record_that_is_let_through_takes_a_kernel_out_of_bounds(
     refused = played = 0
     for number in range(400):
         batch = Batch(1, SHORT, seed=number)
-        batch.play_random(int(rng.integers(120)))
+        batch.play("random", int(rng.integers(120)))
         batch.games.view(np.uint8)[rng.integers(16, GAME.itemsize, rng.integers(1, 3))] = rng.integers(256)
         if not are_sound(batch.games, rules):
             refused += 1
@@ -965,7 +966,7 @@ def test_no_damage_to_a_record_that_is_let_through_takes_a_kernel_out_of_bounds(
         played += 1
         pack_state(batch.games, rules, np.zeros(1, np.int64))
         Greedy(SHORT).act(batch.views(), batch.keys())
-        batch.play_random(70)
+        batch.play("random", 70)
     assert refused > 100 and played > 40
 
 

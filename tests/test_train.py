@@ -127,7 +127,7 @@ def updates(learner: SelfPlay, decisions: int) -> Iterator[Checkpoint]:
 
 def views(count: int = 256) -> Any:
     batch = Batch(count, RULES, seed=11)
-    batch.play_random(37)
+    batch.play("random", 37)
     return batch.views()
 
 

@@ -24,12 +24,12 @@ from agents.learned.settings import PAST, SELF, Settings
 from dnfh_env._bits import U0, plain, popcount
 from dnfh_env._random import GOLDEN, LINEUP, below, mix, stream, unit
 from dnfh_env.agent import Agent, are_legal, ask_each, make_agents
-from dnfh_env.batch import Batch
+from dnfh_env.batch import Batch, Mode
 from dnfh_env.cards import DECK, NUM_CARDS, NUM_SEATS
 from dnfh_env.engine import CALL, GAME, NO_CALL, NO_CARD, NUM_ACTIONS, PICK, PLAY, legal
 from dnfh_env.errors import ArgumentError
 from dnfh_env.objective import SHOT_VALUE, rules_of
-from dnfh_env.observation import LAYOUTS, STATE, pack, pack_state
+from dnfh_env.observation import LAYOUTS, STATE, pack_state
 from dnfh_env.rules import FIRST_CALL, KITTY, Rules
 from dnfh_env.seat_env import drawn_seats
 
@@ -112,7 +112,10 @@ class Collector:
         self.settings = settings
         self.decide = decide
         self.layout = LAYOUTS[settings.observation]
-        self.batch = Batch(settings.tables, rules_of(rules, settings.episode, None), seed, settings.reward)
+        played = rules_of(rules, settings.episode, None)
+        obs: Mode | None = "packed" if settings.critic == "view" else None
+        self.batch = Batch(settings.tables, played, seed, settings.reward, obs=obs, observation=settings.observation)
+        self._seen = self.batch.look()
         self.past = past
         if not past and any(PAST in names for names in settings.lineups()):
             raise ArgumentError("past: there has to be a snapshot where opponents name 'past'")
@@ -131,7 +134,7 @@ class Collector:
 
     def begin(self, rows: NDArray[np.int64]) -> None:
         """Draw who plays the games that have begun in these rows."""
-        games = self.batch.games.take(rows)
+        games = self.batch.records(rows)
         occupants = np.empty((len(rows), NUM_SEATS), np.int64)
         draw_lineups(games, drawn_seats(games), self._lineups, self._limits, len(self.past), occupants)
         self.occupants[rows] = occupants
@@ -152,17 +155,15 @@ class Collector:
 
     def _play_round(self) -> None:
         batch = self.batch
-        seats = batch.seats
-        movers = self.occupants[np.arange(len(batch)), seats]
+        movers = self.occupants[np.arange(len(batch)), self._seen.seats]
         keys = batch.keys()
         actions = np.empty(len(batch), np.int64)
-        views = batch.views()
         mine, others = np.flatnonzero(movers == LEARNER), np.flatnonzero(movers != LEARNER)
         if len(mine):
-            actions[mine] = self._learn_from(mine, seats[mine], views.take(mine), keys[mine])
+            actions[mine] = self._learn_from(mine, keys[mine])
         if len(others):
             players = [*(("snapshot", agent) for agent in self.past), *self.bots]
-            actions[others] = ask_each(players, movers[others] - 1, views.take(others), keys[others])
+            actions[others] = ask_each(players, movers[others] - 1, batch.views(others), keys[others])
         step = batch.step(actions)
         self._earned += step.rewards
         ended = np.flatnonzero(step.ended)
@@ -171,13 +172,12 @@ class Collector:
             self._close(ended[where], at, END)
             self.begin(ended)
 
-    def _learn_from(
-        self, rows: NDArray[np.int64], seats: NDArray[np.int64], views: NDArray[Any], keys: NDArray[np.uint64]
-    ) -> NDArray[np.int64]:
+    def _learn_from(self, rows: NDArray[np.int64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The learner's decisions, each of which closes the seat's transition and opens its next one."""
-        words = self._packed(rows, seats, views)
+        seats, legal_sets = self._seen.seats[rows], self._seen.legal[rows]
+        words = self._packed(rows, seats)
         logits, values = self.decide(words)
-        actions, log_probs = draw(logits, views["legal"], keys)
+        actions, log_probs = draw(logits, legal_sets, keys)
         new = np.arange(self._count, self._count + len(rows))
         had = self._open[rows, seats] >= 0
         self._close(rows[had], seats[had], new[had])
@@ -185,7 +185,7 @@ class Collector:
             new,
             {
                 "words": words,
-                "legal": views["legal"],
+                "legal": legal_sets,
                 "actions": actions,
                 "log_probs": log_probs,
                 "values": values,
@@ -198,10 +198,11 @@ class Collector:
         self._earned[rows, seats] = 0
         return actions
 
-    def _packed(self, rows: NDArray[np.int64], seats: NDArray[np.int64], views: NDArray[Any]) -> NDArray[np.uint64]:
+    def _packed(self, rows: NDArray[np.int64], seats: NDArray[np.int64]) -> NDArray[np.uint64]:
         if self.settings.critic == "state":
-            return pack_state(self.batch.games.take(rows), self.batch.compiled, seats)
-        return pack(views, self.batch.rules.target, self.layout)
+            return pack_state(self.batch.records(rows), self.batch.compiled, seats)
+        assert self._seen.obs is not None
+        return self._seen.obs.take(rows, axis=0)
 
     def _close(self, rows: NDArray[np.int64], seats: NDArray[np.int64], following: Any) -> None:
         """Pay the open transitions of these seats and say what follows them."""
@@ -229,6 +230,7 @@ class Collector:
         """Go on from a `state`. Raises ``KeyError`` or ``ValueError`` if it is none, or not of these settings."""
         self._check(state)
         self.batch.games[:] = state["games"].view(GAME).reshape(-1)
+        self.batch.look()
         self._open[:], self._earned[:] = state["open"], state["earned"]
         self._samples.put(slice(len(state["actions"])), state)
         self.begin(np.arange(len(self.batch)))

@@ -21,10 +21,10 @@ from stable_baselines3.common.utils import LinearSchedule
 from torch import nn
 
 from agents.learned.checkpoint import Checkpoint
+from agents.learned.packed import adopt, unpack
 from agents.learned.policy import PPOAgent
 from agents.learned.rollout import Collector, Samples
 from agents.learned.settings import Settings
-from dnfh_env._bits import unpack
 from dnfh_env.agent import Agent
 from dnfh_env.errors import CheckpointError, DnfhError, whole
 from dnfh_env.observation import LAYOUTS, STATE
@@ -150,26 +150,18 @@ class Rollout:
         self.rng = rng
         self.values = samples.values
         self.returns = samples.values + advantages
-        self._columns = [
-            torch.from_numpy(array).to(device)
-            for array in (
-                unpack(samples.words),
-                samples.actions,
-                samples.values,
-                samples.log_probs,
-                advantages,
-                self.returns,
-                unpack(samples.legal[:, None]),
-            )
-        ]
+        columns = (samples.actions, samples.values, samples.log_probs, advantages, self.returns)
+        self._columns = [torch.from_numpy(column).to(device) for column in columns]
+        self._packed = [adopt(words).to(device) for words in (samples.words, samples.legal[:, None])]
 
     def get(self, batch_size: int) -> Iterator[MaskableRolloutBufferSamples]:
         """All samples once, shuffled, in equal batches of ``batch_size`` or a little more."""
         count = len(self.values)
         for rows in np.array_split(self.rng.permutation(count), max(1, count // batch_size)):
             index = torch.from_numpy(rows).to(self.device)
-            observations, *others = (column.index_select(0, index) for column in self._columns)
-            yield MaskableRolloutBufferSamples(observations.float(), *others)
+            observations, masks = (unpack(words.index_select(0, index)) for words in self._packed)
+            others = [column.index_select(0, index) for column in self._columns]
+            yield MaskableRolloutBufferSamples(*[observations.float(), *others, masks])
 
 
 # --- the learner ----------------------------------------------------------------------------------------------------
@@ -236,7 +228,7 @@ class SelfPlay:
     @torch.no_grad()
     def decide(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """See `agents.learned.rollout.Decide`."""
-        observations = torch.from_numpy(unpack(words)).to(self.model.device).float()
+        observations = unpack(adopt(words).to(self.model.device)).float()
         policy: Any = self.model.policy
         logits, values = policy.logits_and_values(observations)
         return logits.cpu().numpy(), values.flatten().cpu().numpy()

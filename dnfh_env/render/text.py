@@ -13,7 +13,7 @@ from dnfh_env.engine import LEFT, NO_CALL, NO_SEAT, OVER, PLAY
 from dnfh_env.game import PHASES
 from dnfh_env.notation import action_to_string, hand_to_string, legal_of
 from dnfh_env.observation import PLACES
-from dnfh_env.rules import CALLS, FIRST_CALL, KITTY, Rules
+from dnfh_env.rules import CALLS, FIRST_CALL, KITTY, Rules, compile_rules
 
 SEAT_NAMES = tuple(f"seat {seat}" for seat in range(NUM_SEATS))
 _NEIGHBOURS = PLACES[1:]
@@ -35,7 +35,11 @@ def table(game: NDArray[Any], rules: Rules, names: Sequence[str] = SEAT_NAMES) -
         for seat in range(NUM_SEATS)
     ]
     header = ["", "", "score", "points", *SUITS, "passed", "taken"]
-    facts = [["trick", _trick(g, names)], ["legal", _actions(legal_of(game, rules))], ["result", _result(g, names)]]
+    facts = [
+        ["trick", _trick(g, names)],
+        ["legal", _actions(legal_of(game, compile_rules(rules)))],
+        ["result", _result(g, names)],
+    ]
     return _page(_headline(g, rules, names), [header, *players], facts)
 
 
