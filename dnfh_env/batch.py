@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import functools
 import os
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -410,12 +411,32 @@ class Batch:
         if count == 1 or threading.current_thread().name.startswith(_HELPER):  # who helps must not wait for help
             return [work(k) for k in range(count)]
         pool = _workers(os.getpid(), self.threads)
-        others: list[Future[T]] = []
-        try:
-            others.extend(pool.submit(work, k) for k in range(1, count))
-            return [work(0), *(other.result() for other in others)]
-        finally:
-            wait(others)  # also after Ctrl-C: nobody may write any more
+
+        def share() -> list[T]:
+            others: list[Future[T]] = []
+            try:
+                others.extend(pool.submit(work, k) for k in range(1, count))
+                return [work(0), *(other.result() for other in others)]
+            finally:
+                wait(others)  # after an error too: nobody may write any more
+
+        return _undisturbed(share)
+
+
+def _undisturbed(work: Callable[[], T]) -> T:
+    """``work()``; Ctrl-C is heard afterwards, since within it would leave some parts behind the others."""
+    heard: list[tuple[int, Any]] = []
+    ours = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if ours else None
+    if before is None:  # signals go elsewhere
+        return work()
+    signal.signal(signal.SIGINT, lambda *what: heard.append(what))
+    try:
+        return work()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if heard and callable(before):
+            before(*heard[0])
 
 
 @functools.cache

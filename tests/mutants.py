@@ -87,14 +87,14 @@ MUTANTS = (
     Mutant("engine.py", "R7 any card opens", "return hand & r.first_leads", "return hand"),
     Mutant("rules.py", "R7 any club opens", 'if rules.first_lead == "any club" else', "if rules.first_lead else"),
     Mutant("engine.py", "R8 nobody has to follow", "if follow:  # R8", "if follow == hand:  # R8"),
-    Mutant("engine.py", "R8 the lowest takes", "elif card > g.best_card:", "elif card < g.best_card:"),
+    Mutant("engine.py", "R8 the lowest takes", "card > g.best_card", "card < g.best_card"),
     Mutant(
         "engine.py",
         "R8 the ace is low",
-        "elif card > g.best_card:",
-        "elif (card + 1) % 13 > (np.int64(g.best_card) + 1) % 13:",
+        "card > g.best_card",
+        "(card + 1) % 13 > (np.int64(g.best_card) + 1) % 13",
     ),
-    Mutant("engine.py", "R8 a throw may take the trick", "elif card > g.best_card:", "if card > g.best_card:"),
+    Mutant("engine.py", "R8 a throw may take the trick", "beats = follows and card >", "beats = card >"),
     Mutant("engine.py", "R8 the taker's left leads", "    g.seat = taker\n", "    g.seat = (taker + 1) & 3\n"),
     Mutant(
         "engine.py",
@@ -122,14 +122,14 @@ MUTANTS = (
     Mutant(
         "engine.py",
         "R10 only a throw breaks hearts",
-        "if b & r.breakers:  # R10",
-        "if b & r.breakers and n != led_at:  # R10",
+        "b & r.breakers != U0",
+        "b & r.breakers != U0 and n != led_at",
     ),
     Mutant(
         "engine.py",
         "R10 the first trick breaks nothing",
-        "if b & r.breakers:  # R10",
-        "if b & r.breakers and n > 3:  # R10",
+        "b & r.breakers != U0",
+        "b & r.breakers != U0 and n > 3",
     ),
     Mutant("rules.py", "R10 QS breaks nothing", 'if rules.hearts_broken_by == "heart or QS"', "if False"),
     Mutant("rules.py", "R10 QS always breaks", 'if rules.hearts_broken_by == "heart or QS"', "if True"),
@@ -204,33 +204,41 @@ MUTANTS = (
     ),
     # --- what a seat knows (R4 to R6, R11)
     Mutant("view.py", "R6 another's legal set is seen", "if seat == g.seat else U0", "if seat != NO_CARD else U0"),
+    Mutant("view.py", "R4 passed cards are seen before the exchange", "if g.num_picks < 12:", "if g.num_picks < 0:"),
     Mutant(
-        "view.py", "R4 passed cards are seen before the exchange", "exchanged = g.num_picks == 12", "exchanged = True"
-    ),
-    Mutant(
-        "view.py", "R4 the giver is mistaken", "g.given[(seat + 1 + d) & 3, 2 - d]", "g.given[(seat + 1 + d) & 3, d]"
+        "view.py",
+        "R4 the giver is mistaken",
+        "(seat + 1) & 3, 2], g.given[(seat + 2) & 3, 1], g.given[(seat + 3) & 3, 0]",
+        "(seat + 1) & 3, 0], g.given[(seat + 2) & 3, 1], g.given[(seat + 3) & 3, 2]",
     ),
     Mutant(
         "view.py",
         "R5 the kitty tells who gave",
-        "v.received[d] = g.kitty[seat]",
-        "v.received[d] = g.kitty[seat] & g.given[(seat + 1 + d) & 3, d]",
+        "return g.kitty[seat], g.kitty",
+        "return g.kitty[seat] & g.given[(seat + 1) & 3, 0], g.kitty",
     ),
-    Mutant("view.py", "R11 seats are mirrored", "s = (seat + i) & 3", "s = (seat - i) & 3"),
+    Mutant(
+        "view.py",
+        "R11 seats are mirrored",
+        "return by_seat[seat], by_seat[(seat + 1) & 3]",
+        "return by_seat[seat], by_seat[(seat + 3) & 3]",
+    ),
     Mutant("view.py", "R11 leaders are not relative", "else relative(g.leaders[t], seat)", "else g.leaders[t]"),
     # --- what a seat plays for
-    Mutant("objective.py", "a shooter earns one share", "3 * SHOT_VALUE if", "SHOT_VALUE if"),
+    Mutant("objective.py", "a shooter earns one share", "3.0 * SHOT_VALUE if", "1.0 * SHOT_VALUE if"),
     Mutant("objective.py", "a shared win is a whole one", "/ winners - 0.25", "- 0.25"),
-    Mutant("objective.py", "the last deal counts twice", "0 if g.phase == OVER else 1", "1"),
+    Mutant(
+        "objective.py", "the last deal counts twice", "centred(g.scores, g.points, 0)", "centred(g.scores, g.points, 1)"
+    ),
     # --- what an observation says
     Mutant(
         "observation.py",
         "score steps are one late",
-        "// np.int64(target) + _LOWEST_STEP + 1",
-        "// np.int64(target) + _LOWEST_STEP",
+        "(_LOWEST_STEP + 1 + nudge)",
+        "(_LOWEST_STEP + nudge)",
     ),
     Mutant(
-        "observation.py", "leads are turned round", "v.scores[i + 1] - v.scores[0]", "v.scores[0] - v.scores[i + 1]"
+        "observation.py", "leads are turned round", "lead_bits(left_share - share,", "lead_bits(share - left_share,"
     ),
     Mutant(
         "observation.py",
@@ -241,12 +249,10 @@ MUTANTS = (
     Mutant(
         "observation.py",
         "the leader is always the seat to move",
-        "if v.num_plays & 3 == 0 else v.leaders[v.num_plays >> 2]",
-        "if v.num_plays < 64 else v.leaders[v.num_plays >> 2]",
+        "((np.int64(v.seat) - np.int64(v.num_plays)) & 3)",
+        "np.int64(v.seat)",
     ),
-    Mutant(
-        "observation.py", "what I took stands at my left", "words[5 + i] = v.taken[i]", "words[5 + i] = v.taken[i - 1]"
-    ),
+    Mutant("observation.py", "what I took stands at my left", "v.taken[0] | at(mine", "v.taken[3] | at(mine"),
     Mutant(
         "observation.py",
         "a trick shows its first three cards",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import pickle
+import random
+import signal
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -445,6 +447,38 @@ def test_threads_that_share_a_batch_wait_for_each_other() -> None:
     runs_of_threads([some] * 3)
     alone.play("random", 600)
     assert batch.games.tobytes() == alone.games.tobytes()
+
+
+def test_interrupts_leave_all_rows_at_the_same_decision() -> None:
+    """At a hundred random moments, as by Ctrl-C; what was being done is done then, or has not begun."""
+    rng = random.Random(3)
+    batch, alone = Batch(64, SHORT, seed=6, obs="packed", threads=2), Batch(64, SHORT, seed=6)
+    handler, alarm = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    decisions = heard = 0
+    try:
+        for _ in range(100):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-4, 2e-3))
+                while True:
+                    batch.play("random", 1)
+                    batch.step(np.array(highest(batch.look())))
+            except KeyboardInterrupt:
+                heard += 1
+            ours = batch.records(np.arange(64))
+            while alone.records(np.arange(64)).tobytes() != ours.tobytes():
+                assert decisions < 100_000
+                if decisions % 2:
+                    alone.step(np.array(highest(alone.look())))
+                else:
+                    alone.play("random", 1)
+                decisions += 1
+            if decisions % 2:
+                batch.step(np.array(highest(batch.look())))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, alarm)
+    assert heard == 100 and decisions > 100 and signal.getsignal(signal.SIGINT) is handler
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
