@@ -12,7 +12,7 @@ RUN = runs/long/best
 VENV = .venv
 PY = $(VENV)/bin/python
 STAMP = $(VENV)/installed.stamp
-INTEROP_STAMP = $(VENV)/installed-interop.stamp
+BENCH_STAMP = $(VENV)/installed-bench.stamp
 
 # Worked out anew for each command, since it depends on the sources and on numba's settings: see tests/_numba_cache.py.
 CACHE = NUMBA_CACHE_DIR="$$($(PY) tests/_numba_cache.py)"
@@ -26,7 +26,7 @@ DEMO_RANDOM = $(DEMO_FIELD) --against random --out $(DEMO)/report
 DEMO_GREEDY = $(DEMO_FIELD) --against greedy-v1 --out $(DEMO)/report-vs-greedy
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 install: $(STAMP) ## set up .venv with everything that the gates need
 
@@ -35,8 +35,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PY) -m pip install --quiet $(PIP_FLAGS) -c constraints.txt -e ".[dev]"
 	touch $@
 
-$(INTEROP_STAMP): $(STAMP)
-	$(PY) -m pip install --quiet $(PIP_FLAGS) -c constraints.txt -e ".[dev,interop]"
+$(BENCH_STAMP): $(STAMP)
+	$(PY) -m pip install --quiet $(PIP_FLAGS) -c constraints.txt -e ".[dev,bench]"
 	touch $@
 
 # The gates
@@ -74,7 +74,7 @@ wheel-test: $(STAMP) ## build the wheel, install it alone elsewhere, play a game
 mutants: $(STAMP) ## break the rules on purpose, one edit at a time, and see that a test fails each time
 	$(PY) tests/mutants.py
 
-interop: $(INTEROP_STAMP) ## compare the engine with OpenSpiel's hearts
+interop: $(BENCH_STAMP) ## compare the engine with OpenSpiel's hearts, and run the peers of the bench
 	$(PYTEST) -m interop
 
 differential: $(STAMP) ## compare the engine with the oracle over GAMES=10000 games
@@ -83,8 +83,11 @@ differential: $(STAMP) ## compare the engine with the oracle over GAMES=10000 ga
 notebooks: $(STAMP) ## run the notebooks with their full budgets
 	DNFH_NOTEBOOK_BUDGET=full $(PY) -m pytest tests/test_notebooks.py
 
-bench: $(INTEROP_STAMP) ## measure speed
+bench: $(BENCH_STAMP) ## measure speed beside the peers (about six minutes on two idle cores)
 	$(CACHE) $(PY) benchmarks/run.py
+
+bench-instructions: $(STAMP) ## count instructions a decision; needs valgrind
+	$(CACHE) $(PY) benchmarks/instructions.py
 
 bench-learning: $(STAMP) ## measure learning speed beside stock MaskablePPO
 	$(CACHE) $(PY) benchmarks/learning.py
@@ -110,4 +113,4 @@ clean: ## remove caches and build output (.venv, runs and results stay)
 	find dnfh_env agents tests benchmarks notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help install test test-fast lint types warm test-nojit test-bounds test-all wheel-test mutants interop \
-	differential notebooks bench bench-learning weights demo format clean
+	differential notebooks bench bench-instructions bench-learning weights demo format clean

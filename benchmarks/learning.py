@@ -17,7 +17,7 @@ from typing import Any
 
 import gymnasium
 import torch
-from run import ROOT, in_turn, summary, write
+from measuring import ROOT, Measure, in_turn, origin, summary, write
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import dnfh_env  # noqa: F401  registers the environment
@@ -28,13 +28,15 @@ from agents.learned.settings import Settings
 ENVS = 8
 MINIBATCHES = (256, 1024, 4096)
 THREADS = (1, 2)
+BEST = (4096, 2)
+"""Minibatch and threads at which both were quickest on two cores; `main` looks anew."""
 
 
 class Stock:
     """`MaskablePPO` as its documentation shows it: single environments in a `DummyVecEnv`."""
 
-    def __init__(self, minibatch: int) -> None:
-        settings = Settings(batch_size=minibatch)
+    def __init__(self, minibatch: int, rollout: int = Settings.rollout) -> None:
+        settings = Settings(batch_size=minibatch, rollout=rollout)
         envs = DummyVecEnv([functools.partial(make_seat, seed) for seed in range(ENVS)])
         self.samples = settings.rollout
         self.model = build("MlpPolicy", envs, settings, n_steps=settings.rollout // ENVS)
@@ -54,8 +56,8 @@ def make_seat(seed: int) -> gymnasium.Env[Any, Any]:
 class Ours:
     """`SelfPlay` with its default settings."""
 
-    def __init__(self, minibatch: int) -> None:
-        self.learner = SelfPlay(Settings(batch_size=minibatch, decisions=10**9))
+    def __init__(self, minibatch: int, rollout: int = Settings.rollout) -> None:
+        self.learner = SelfPlay(Settings(batch_size=minibatch, rollout=rollout, decisions=10**9))
 
     def update(self) -> int:
         before = self.learner.decisions
@@ -68,6 +70,11 @@ def speed(threads: int, learner: Stock | Ours) -> float:
     torch.set_num_threads(threads)
     start = time.perf_counter()
     return learner.update() / (time.perf_counter() - start)
+
+
+def side_by_side(minibatch: int, threads: int, rollout: int = Settings.rollout) -> dict[str, Measure]:
+    """`speed` of both with the same minibatch and torch threads."""
+    return {kind.__name__: functools.partial(speed, threads, kind(minibatch, rollout)) for kind in (Ours, Stock)}
 
 
 def best(kind: type[Stock | Ours]) -> tuple[int, int, Stock | Ours]:
@@ -119,15 +126,16 @@ def where_time_goes(learner: SelfPlay, updates: int) -> dict[str, float]:
     collector, model = learner.collector, learner.model
     for label, owner, name in (
         ("play: the rest of the round", collector, "collect"),
-        ("play: rules, rewards", collector.batch, "step"),
-        ("play: views of the seats to move", collector.batch, "views"),
+        ("play: rules, rewards, packing", collector.batch, "step"),
+        ("play: views for bots", collector.batch, "views"),
         ("play: bots and snapshots", rollout, "ask_each"),
-        ("play: packing observations", collector, "_packed"),
+        ("play: taking the learner's rows", collector, "_packed"),
         ("play: policy and value", collector, "decide"),
         ("play: drawing actions", rollout, "draw"),
         ("play: advantages", rollout, "gae"),
         ("learn: the rest of PPO", model, "train"),
-        ("learn: unpacking the rollout", self_play, "Rollout"),
+        ("learn: the rollout as tensors", self_play, "Rollout"),
+        ("both: unpacking", self_play, "unpack"),
         ("learn: forward", model.policy, "evaluate_actions"),
         ("learn: backward", torch.Tensor, "backward"),
         ("learn: Adam", model.policy.optimizer, "step"),
@@ -147,6 +155,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "learning.json")
     options = parser.parse_args()
+    source = origin(("dnfh", "numpy", "numba", "torch", "stable_baselines3", "sb3_contrib"))
     chosen = {kind.__name__: best(kind) for kind in (Ours, Stock)}
     speeds = in_turn(
         {name: functools.partial(speed, threads, learner) for name, (_, threads, learner) in chosen.items()},
@@ -166,13 +175,13 @@ def main() -> None:
     shares = where_time_goes(ours.learner, 5)  # type: ignore[union-attr]
     for label, share in shares.items():
         print(f"{label:34}{share:7.1%}")
-    report: dict[str, object] = {
+    report = {
         "samples a second": {name: summary(values) for name, values in speeds.items()},
         "ratio": ratio,
         "minibatch, threads": {name: (minibatch, threads) for name, (minibatch, threads, _) in chosen.items()},
         "where the time goes": shares,
     }
-    write(options.out, report, ("dnfh", "numpy", "numba", "torch", "stable_baselines3", "sb3_contrib"))
+    write(options.out, source | report)
 
 
 if __name__ == "__main__":

@@ -242,7 +242,7 @@ def encode_compact(v: Any, target: Any, words: Any) -> None:
         words[k] = encoded[k]
 
 
-@njit
+@njit(inline="always")
 def compact_words(v: Any, per_target: Any) -> Any:
     """The fifteen words of the ``compact`` layout, of a view or a `dnfh_env.view.Present`; ``per_target`` inverts it.
 

@@ -78,7 +78,7 @@ class Present(NamedTuple):
     latched: Any
 
 
-@njit
+@njit(inline="always")
 def look_at_present(g: Any, r: Any, seat: Any) -> Any:
     """All that ``seat`` knows of ``g`` but the order of play, `look_at_order`, which much can do without."""
     between_tricks = g.num_plays & 3 == 0
