@@ -285,7 +285,8 @@ def ask_each(
 
 def _describe(view: Any) -> str:
     """The place of a view in its deal, for messages."""
-    call = action_to_string(int(view["call"])) if view["call"] else "none yet"
+    called = int(view["call"])
+    call = "none yet" if called == 0 else action_to_string(called) if called < NUM_ACTIONS else "overwritten"
     trick = " ".join(names_in(int(table_cards(view)))) or "nothing"
     return (
         f"hand {hand_to_string(int(view['hand']))}, call {call}, {view['num_picks']} picks and "

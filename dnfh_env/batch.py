@@ -23,6 +23,7 @@ from dnfh_env.engine import (
     GAME,
     NUM_ACTIONS,
     OVER,
+    copied_games,
     keys_of,
     legal,
     legal_masks,
@@ -214,8 +215,8 @@ class Batch:
         self._known = buffers.known
         self._is_known = False  # whether these are the legal actions of the records as they stand
         self._rows = np.arange(size, dtype=np.int64)
-        edges = [size * k // self.threads for k in range(self.threads + 1)]
-        self._parts = [slice(*edge) for edge in pairwise(edges) if edge[0] < edge[1]]
+        count = min(self.threads, size)
+        self._parts = [slice(*edges) for edges in pairwise(size * k // count for k in range(count + 1))]
         self._buffers = [buffers.part(part) for part in self._parts]
         self._alone = threading.RLock()
 
@@ -226,8 +227,9 @@ class Batch:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        # the very types that kernels are compiled for: others, though equal, take them four times as long to recognise
-        self._games, self.compiled = self._games.view(GAME), compile_rules(self.rules)
+        # a copy, since a pickle may lie in memory that nobody may write to; and of the very types that kernels are
+        # compiled for, since others, though equal, take them four times as long to recognise
+        self._games, self.compiled = copied_games(self._games), compile_rules(self.rules)
         self._set_up()
         self.look()
 
@@ -313,14 +315,14 @@ class Batch:
         """Make one decision in every row.
 
         Args:
-            actions: ``B`` actions, each legal in its row; ``int64`` ones are not copied.
+            actions: ``B`` actions, each legal in its row.
 
         Returns:
             The batch's `Step`, the same object each time, whose arrays the next step overwrites.
 
         Raises `IllegalActionError` that names the row, before any game is changed.
         """
-        chosen = whole_numbers("actions", actions, len(self))
+        chosen = whole_numbers("actions", actions, len(self)).copy()  # checked first and read later
         with self._alone:
             if not self._is_known or find_outside(self._known, chosen) >= 0:
                 self._check(self._rows, chosen)
@@ -350,8 +352,8 @@ class Batch:
 
         The batch's own `Step` does not follow: call `look` for that.
         """
-        rows = whole_numbers("rows", rows)
-        chosen = whole_numbers("actions", actions, len(rows))
+        rows = whole_numbers("rows", rows).copy()
+        chosen = whole_numbers("actions", actions, len(rows)).copy()
         buffers = Buffers.empty(len(rows))
         with self._alone:
             self._check(rows, chosen)
@@ -391,10 +393,13 @@ class Batch:
             self._is_known = False
             if not is_fused(player):
                 return sum(self._ask_all(player) for _ in range(left))
-            while left > 0:
-                now = min(left, max(1, _DECISIONS_A_CALL // len(self)))
-                ended += sum(self._play_fused(player, now))
-                left -= now
+            try:
+                while left > 0:
+                    now = min(left, max(1, _DECISIONS_A_CALL // len(self)))
+                    ended += sum(self._play_fused(player, now))
+                    left -= now
+            finally:
+                self._is_known = False  # once more: somebody may have looked in between
         return ended
 
     def _ask_all(self, agent: Agent) -> int:

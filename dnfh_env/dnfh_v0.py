@@ -32,7 +32,7 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from dnfh_env._bits import U1, bit
 from dnfh_env.cards import NUM_SEATS
-from dnfh_env.engine import GAME, NEXT_GAME, NO_SEAT, NUM_ACTIONS, OVER, legal, new_games
+from dnfh_env.engine import GAME, NEXT_GAME, NO_SEAT, NUM_ACTIONS, OVER, copied_games, legal, new_games
 from dnfh_env.errors import ArgumentError, RulesError, one_of, shown, whole
 from dnfh_env.notation import check_counter, refusal, set_deal, set_options
 from dnfh_env.objective import REWARDS, Reward, apply_and_pay, check_episode, illegal_reward, reward_of, rules_of
@@ -170,7 +170,7 @@ class raw_env(AECEnv[str, SeatObservation, int]):
         """With the dtypes that the kernels recognise at once; those that a pickle brings take them microseconds."""
         self.__dict__.update(state)
         self._compiled = compile_rules(self.rules)
-        self._game, self._view = self._game.view(GAME), np.zeros(1, VIEW)
+        self._game, self._view, self._paid = copied_games(self._game), np.zeros(1, VIEW), self._paid.copy()
 
     # --- starting -----------------------------------------------------------------------------------------------
 

@@ -450,6 +450,13 @@ def new_games(rules: Rules, seeds: Any, numbers: Any) -> NDArray[Any]:
     return games
 
 
+def copied_games(games: NDArray[Any]) -> NDArray[Any]:
+    """`GAME` records in memory of their own, ``[B]``."""
+    copies = np.empty(len(games), GAME)
+    copies[:] = games
+    return copies
+
+
 def keys_of(games: NDArray[Any]) -> NDArray[np.uint64]:
     """The seeds an agent gets for the decisions that games are at, ``uint64[B]``."""
     keys = np.empty(len(games), np.uint64)

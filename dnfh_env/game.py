@@ -14,7 +14,7 @@ from dnfh_env import notation
 from dnfh_env._bits import indices
 from dnfh_env.agent import Agent, ask, make_agent
 from dnfh_env.cards import CARD_NAMES, NUM_SEATS, cards_in
-from dnfh_env.engine import GAME, NO_CALL, keys_of, new_games
+from dnfh_env.engine import GAME, NO_CALL, copied_games, keys_of, new_games
 from dnfh_env.errors import DnfhError, NotationError
 from dnfh_env.observation import LAYOUTS, check_observation, features
 from dnfh_env.rules import CALLS, FIRST_CALL, Rules, checked_rules, compile_rules
@@ -156,7 +156,7 @@ class Game:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """With the dtypes that the kernels recognise at once; those that a pickle brings take them microseconds."""
         self.__dict__.update(state)
-        self._record, self._compiled = self._record.view(GAME), compile_rules(self.rules)
+        self._record, self._compiled = copied_games(self._record), compile_rules(self.rules)
 
     # --- where the game stands ----------------------------------------------------------------------------------
 

@@ -68,7 +68,10 @@ def describe_illegal(action: Any, legal: int) -> str:
 
 def whole_numbers(name: str, values: Any, count: int | None = None) -> NDArray[np.int64]:
     """A row of whole numbers, ``count`` of them if that is given, as the kernels take it; else `IllegalActionError`."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # lists of different lengths
+        raise IllegalActionError(f"{name}: expected a row of whole numbers, got {shown(values)}") from error
     if array.ndim != 1 or (count is not None and len(array) != count) or (len(array) and array.dtype.kind not in "iu"):
         wanted = "a row of" if count is None else str(count)
         raise IllegalActionError(f"{name}: expected {wanted} whole numbers, got {array.dtype}{list(array.shape)}")

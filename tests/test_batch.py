@@ -248,6 +248,7 @@ def test_standings_of_games_under_way() -> None:
         (52, r"actions: expected 4 whole numbers, got int64\[\]"),
         ([52.0] * 4, "actions: expected 4 whole numbers, got float64"),
         ([True] * 4, "actions: expected 4 whole numbers, got bool"),
+        ([[1], [2, 3], 1, 1], r"actions: expected a row of whole numbers, got \[\[1\], \[2, 3\]"),
         (["300"] * 4, "actions: expected 4 whole numbers, got <U3"),
         (None, "actions: expected 4 whole numbers, got object"),
     ],

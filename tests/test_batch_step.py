@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 
 from dnfh_env import batch as batch_module
+from dnfh_env import dnfh_v0
 from dnfh_env._bits import unpack
 from dnfh_env.agent import FusedAgent, RandomAgent, is_fused, make_agent
 from dnfh_env.batch import Batch, Step
 from dnfh_env.cards import DECK
 from dnfh_env.engine import GAME
 from dnfh_env.errors import AgentError, ArgumentError, IllegalActionError
+from dnfh_env.game import Game
 from dnfh_env.observation import LAYOUTS
 from dnfh_env.rules import CALLS, Rules
 
@@ -454,6 +456,7 @@ def test_interrupts_leave_all_rows_at_the_same_decision() -> None:
     rng = random.Random(3)
     batch, alone = Batch(64, SHORT, seed=6, obs="packed", threads=2), Batch(64, SHORT, seed=6)
     handler, alarm = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # workers of pytest-xdist ignore it
     signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     decisions = heard = 0
     try:
@@ -478,7 +481,8 @@ def test_interrupts_leave_all_rows_at_the_same_decision() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, alarm)
-    assert heard == 100 and decisions > 100 and signal.getsignal(signal.SIGINT) is handler
+        signal.signal(signal.SIGINT, handler)
+    assert heard == 100 and decisions > 100
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -508,6 +512,55 @@ def copies(batch: Batch) -> Iterator[Batch]:
     yield pickle.loads(pickle.dumps(batch))
     yield copy.deepcopy(batch)
     yield copy.copy(batch)
+
+
+@pytest.mark.small
+def test_a_pickle_over_memory_of_others_is_copied() -> None:
+    batch, game = Batch(3, SHORT, seed=7), Game(SHORT, seed=7)
+    env = dnfh_v0.raw_env(SHORT)
+    env.reset(seed=7)
+    for thing in (batch, game, env):
+        kept: list[Any] = []
+        pickled = pickle.dumps(thing, protocol=5, buffer_callback=kept.append)
+        memory = [bytes(buffer.raw()) for buffer in kept]
+        before = list(map(bytearray, memory))
+        twin = pickle.loads(pickled, buffers=memory)
+        if isinstance(twin, Batch):
+            twin.play("random", 30)
+            twin.step(np.array(highest(twin.look())))
+        elif isinstance(twin, Game):
+            twin.push(twin.legal_actions()[0])
+        else:
+            twin.step(int(twin.last()[0]["action_mask"].argmax()))
+        assert memory == before
+
+
+@pytest.mark.small
+def test_actions_may_lie_in_a_step() -> None:
+    batch, other = Batch(130, SHORT, seed=7), Batch(130, SHORT, seed=7)
+    for _ in range(30):
+        actions = np.array(highest(other.look()))
+        step = batch.look()
+        room = step.rewards.view(np.int64).reshape(-1)[:130]
+        room[:] = actions
+        batch.step(room)
+        other.step(actions)
+    assert batch.games.tobytes() == other.games.tobytes()
+
+
+@pytest.mark.small
+def test_a_look_within_a_play_is_out_of_date_after_it() -> None:
+    batch = Batch(2, SHORT, seed=7)
+
+    class Looks(RandomAgent):
+        def play_fused(self, games: Any, rules: Any, decisions: int) -> int:
+            batch.look()
+            return super().play_fused(games, rules, decisions)
+
+    old = highest(batch.look())
+    batch.play(Looks(), 14)
+    with pytest.raises(IllegalActionError):
+        batch.step(old)
 
 
 @pytest.mark.small
