@@ -134,7 +134,7 @@ def copying(size: int, threads: int = 1) -> Work:
 
 
 def writing(size: int, threads: int = 1) -> Work:
-    """Bytes written by filling an array with a word, by ordinary stores, as the kernels do."""
+    """Bytes written by filling an array with a word, by ordinary stores, as the kernels do but for large outputs."""
     return in_parts(lambda part: part.fill(3), [np.ones(size // 8, np.uint64)], size, threads)
 
 
