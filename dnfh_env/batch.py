@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
-import os
-import signal
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dnfh_env._bits import bit, let_numbers_wrap, spread, spread_each, zeros_in_lines
+from dnfh_env._bits import bit, spread, spread_each, zeros_in_lines
+from dnfh_env._crew import claim, regions, together
 from dnfh_env.agent import Agent, FusedAgent, ask, is_fused, legal_rows, make_agent
 from dnfh_env.engine import (
     GAME,
@@ -50,16 +47,29 @@ from dnfh_env.view import VIEW, look, look_at_present, views_of
 
 Mode = Literal["packed", "bytes"]
 
-T = TypeVar("T")
+_PARTS_A_THREAD = 4
+"""Into how many `Batch.play` cuts the rows, for whoever is free."""
 
-_HELPER = "dnfh-batch"
-"""How the names of helping threads begin."""
+_WORTH_A_THREAD = 512
+"""Decisions that each thread is to have at least: as many as are made while a helper wakes up, or more."""
 
 _BEYOND_CACHES = 1 << 21
-"""Words of features, 16 MiB, beyond which those of a thread's part go straight to memory."""
+"""Words of features, 16 MiB, beyond which those of a batch go straight to memory."""
 
 _DECISIONS_A_CALL = 1 << 22
 """What `Batch.play` gives a kernel at once: a second or so, after which Ctrl-C is heard."""
+
+
+class Decisions(NamedTuple):
+    """What a step is to do, as the kernels take it."""
+
+    rows: NDArray[np.int64]
+    actions: NDArray[np.int64]
+    """For each of the rows, or none at all: then nothing is done but to look."""
+    claims: NDArray[np.int64]
+    """What of it is still to be done, see `dnfh_env._crew.regions`."""
+    place: int
+    """The region that this thread begins with."""
 
 
 class Buffers(NamedTuple):
@@ -102,10 +112,6 @@ class Buffers(NamedTuple):
             features=zeros_in_lines(count, spread_out),
             masks=zeros_in_lines(count, 8 * (obs == "bytes")),
         )
-
-    def part(self, rows: slice) -> Buffers:
-        """The same memory for some rows."""
-        return Buffers._make(array[rows] for array in self)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -208,16 +214,14 @@ class Batch:
         self.reset(seed)
 
     def _set_up(self) -> None:
-        """Make the buffers, and cut them into a part for each thread."""
+        """Make the buffers, and cut the rows into a region for each thread."""
         size = len(self._games)
-        buffers = Buffers.empty(size, self.obs, self.layout)
-        self._step = Step.over(buffers, self.obs)
-        self._known = buffers.known
+        self._buffers = Buffers.empty(size, self.obs, self.layout)
+        self._step = Step.over(self._buffers, self.obs)
+        self._known = self._buffers.known
         self._is_known = False  # whether these are the legal actions of the records as they stand
         self._rows = np.arange(size, dtype=np.int64)
-        count = min(self.threads, size)
-        self._parts = [slice(*edges) for edges in pairwise(size * k // count for k in range(count + 1))]
-        self._buffers = [buffers.part(part) for part in self._parts]
+        self._regions = regions(size, _BLOCK, self.threads)
         self._alone = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -340,12 +344,13 @@ class Batch:
 
     def _advance(self, actions: NDArray[np.int64]) -> None:
         """Make these decisions, if there are any, and fill the batch's `Step`."""
+        claims = self._regions.copy()
 
-        def advance_part(k: int) -> None:
-            rows = self._rows[self._parts[k]]
-            advance_rows(self._games, self.compiled, rows, actions[self._parts[k]], self.objective, self._buffers[k])
+        def advance(number: int) -> None:
+            decisions = Decisions(self._rows, actions, claims, number % len(claims))
+            advance_rows(self._games, self.compiled, decisions, self.objective, self._buffers)
 
-        self._in_threads(advance_part)
+        together(advance, self._threads_for(len(self)))
 
     def step_rows(self, rows: NDArray[np.int64], actions: Sequence[int] | NDArray[np.integer[Any]]) -> Step:
         """`step` for some rows, each at most once: fresh arrays with one entry for each, in their order, no ``obs``.
@@ -354,11 +359,11 @@ class Batch:
         """
         rows = whole_numbers("rows", rows).copy()
         chosen = whole_numbers("actions", actions, len(rows)).copy()
-        buffers = Buffers.empty(len(rows))
+        decisions, buffers = Decisions(rows, chosen, regions(len(rows), _BLOCK, 1), 0), Buffers.empty(len(rows))
         with self._alone:
             self._check(rows, chosen)
             self._is_known = False
-            advance_rows(self._games, self.compiled, rows, chosen, self.objective, buffers)
+            advance_rows(self._games, self.compiled, decisions, self.objective, buffers)
         return Step.over(buffers, None)
 
     def _check(self, rows: NDArray[np.int64], actions: NDArray[np.int64]) -> None:
@@ -396,7 +401,7 @@ class Batch:
             try:
                 while left > 0:
                     now = min(left, max(1, _DECISIONS_A_CALL // len(self)))
-                    ended += sum(self._play_fused(player, now))
+                    ended += self._play_fused(player, now)
                     left -= now
             finally:
                 self._is_known = False  # once more: somebody may have looked in between
@@ -407,47 +412,23 @@ class Batch:
         step = self.step(ask(agent, self.views(), self.keys(), type(agent).__name__))
         return int(np.count_nonzero(step.ended))
 
-    def _play_fused(self, agent: FusedAgent, decisions: int) -> list[int]:
-        return self._in_threads(lambda k: agent.play_fused(self._games[self._parts[k]], self.compiled, decisions))
+    def _play_fused(self, agent: FusedAgent, decisions: int) -> int:
+        """So many decisions in every row; how many games ended."""
+        ended: list[int] = []
+        threads = self._threads_for(decisions * len(self))
+        parts = 1 if threads == 1 else min(_PARTS_A_THREAD * threads, len(self))
+        unclaimed = iter([*pairwise(len(self) * k // parts for k in range(parts + 1))])
 
-    def _in_threads(self, work: Callable[[int], T]) -> list[T]:
-        """``work(k)`` for each part of the rows, the first one here."""
-        count = len(self._parts)
-        if count == 1 or threading.current_thread().name.startswith(_HELPER):  # who helps must not wait for help
-            return [work(k) for k in range(count)]
-        pool = _workers(os.getpid(), self.threads)
+        def play_parts(number: int) -> None:
+            for start, stop in unclaimed:  # each goes to one thread
+                ended.append(agent.play_fused(self._games[start:stop], self.compiled, decisions))
 
-        def share() -> list[T]:
-            others: list[Future[T]] = []
-            try:
-                others.extend(pool.submit(work, k) for k in range(1, count))
-                return [work(0), *(other.result() for other in others)]
-            finally:
-                wait(others)  # after an error too: nobody may write any more
+        together(play_parts, threads)
+        return sum(ended)
 
-        return _undisturbed(share)
-
-
-def _undisturbed(work: Callable[[], T]) -> T:
-    """``work()``; Ctrl-C is heard afterwards, since within it would leave some parts behind the others."""
-    heard: list[tuple[int, Any]] = []
-    ours = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT) if ours else None
-    if before is None:  # signals go elsewhere
-        return work()
-    signal.signal(signal.SIGINT, lambda *what: heard.append(what))
-    try:
-        return work()
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if heard and callable(before):
-            before(*heard[0])
-
-
-@functools.cache
-def _workers(process: int, threads: int) -> ThreadPoolExecutor:
-    """The threads that help this one; a forked ``process`` has none of its parent's, so it gets its own."""
-    return ThreadPoolExecutor(threads - 1, thread_name_prefix=_HELPER, initializer=let_numbers_wrap)
+    def _threads_for(self, decisions: int) -> int:
+        """How many are of use."""
+        return max(1, min(self.threads, decisions // _WORTH_A_THREAD))
 
 
 def _layout(observation: str) -> Layout:
@@ -485,19 +466,25 @@ def find_fault(games: Any, rules: Any, rows: Any, actions: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def advance_rows(games: Any, rules: Any, rows: Any, actions: Any, objective: Any, out: Any) -> None:
-    """Apply legal actions, start anew what ended, and write all of it into ``out``, `Buffers`.
+def advance_rows(games: Any, rules: Any, decisions: Any, objective: Any, out: Any) -> None:
+    """Make `Decisions`, all of them legal, start anew what ended, and write all of it into ``out``, `Buffers`.
 
-    Without actions nothing is done but to look.
+    Several threads may be at it together. Each begins in a region of its own, so that rows stay near a core, and then
+    does what others have left.
     """
+    rows, actions, claims = decisions.rows, decisions.actions, decisions.claims
     room = np.empty((_BLOCK, out.features.shape[1] // 8), np.uint64)
-    for start in range(0, rows.shape[0], _BLOCK):
-        stop = min(start + _BLOCK, rows.shape[0])
-        if actions.shape[0]:
-            move(games, rules[0], rows, actions, objective, out, start, stop)
-        else:
-            stand(games, rows, out, start, stop)
-        show(games, rules[0], rows, out, room, start, stop)
+    for turn in range(claims.shape[0]):
+        region = (decisions.place + turn) % claims.shape[0]
+        start = claim(claims, region, _BLOCK)
+        while start < claims[region, 1]:
+            stop = min(start + _BLOCK, claims[region, 1])
+            if actions.shape[0]:
+                move(games, rules[0], rows, actions, objective, out, start, stop)
+            else:
+                stand(games, rows, out, start, stop)
+            show(games, rules[0], rows, out, room, start, stop)
+            start = claim(claims, region, _BLOCK)
 
 
 # The three that follow work on the rows from ``start`` up to ``stop``: few enough for the nearest cache, and enough to

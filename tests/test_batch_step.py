@@ -40,6 +40,11 @@ FUSED = ("random", "greedy-v1", "heuristic")
 EACH_FUSED = pytest.mark.parametrize("agent", FUSED)
 
 
+@pytest.fixture(autouse=True)
+def small_batches_are_shared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_module, "_WORTH_A_THREAD", 1)
+
+
 def random_actions(batch: Batch) -> Any:
     return RandomAgent().act(batch.views(), batch.keys())
 
@@ -118,7 +123,7 @@ def test_dtypes_and_shapes() -> None:
     assert step.final.dtype == GAME and step.final.shape == (0,)
 
 
-SIZES = [1, 63, 64, 65, 130]
+SIZES = [1, 63, 64, 65, 130, 450]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -387,7 +392,7 @@ def test_a_kernel_is_for_the_act_that_it_came_with() -> None:
 
 
 def test_batches_within_a_batch() -> None:
-    """Who helps on a thread of the pool must not wait for another of them."""
+    """Who helps must not wait for help that never comes."""
 
     class Nested(RandomAgent):
         def play_fused(self, games: Any, rules: Any, decisions: int) -> int:
