@@ -19,6 +19,8 @@ CACHE = NUMBA_CACHE_DIR="$$($(PY) tests/_numba_cache.py)"
 # One thread each for torch: the tests already run in $(WORKERS) processes.
 PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest
 PARALLEL = -n $(WORKERS) --dist worksteal
+# Without what needs more than `make install` brings.
+HERE = not interop and not browser
 
 DEMO_TRAIN = train.py --preset demo --out $(DEMO)
 DEMO_FIELD = evaluate.py ppo:$(DEMO) greedy random
@@ -45,7 +47,7 @@ test: lint types test-nojit test-bounds test-all wheel-test ## every gate, as CI
 	@echo "make test: all gates passed"
 
 test-fast: lint types warm ## lint, types and the tests not marked slow (under 90 s)
-	$(PYTEST) $(PARALLEL) -m "not slow and not interop"
+	$(PYTEST) $(PARALLEL) -m "not slow and $(HERE)"
 
 lint: $(STAMP) ## ruff: rules and format
 	$(PY) -m ruff check .
@@ -58,13 +60,13 @@ warm: $(STAMP) ## compile the kernels once, so that the test processes find them
 	$(CACHE) $(PY) tests/smoke.py
 
 test-nojit: $(STAMP) ## the small suites as plain Python, with the JIT off
-	NUMBA_DISABLE_JIT=1 $(PYTEST) $(PARALLEL) -m "small and not interop"
+	NUMBA_DISABLE_JIT=1 $(PYTEST) $(PARALLEL) -m "small and $(HERE)"
 
 test-bounds: $(STAMP) ## the small suites compiled with bounds checks
-	NUMBA_BOUNDSCHECK=1 $(PYTEST) $(PARALLEL) -m "small and not interop"
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) $(PARALLEL) -m "small and $(HERE)"
 
 test-all: warm ## all tests, with the notebooks on small budgets
-	DNFH_NOTEBOOK_BUDGET=small $(PYTEST) $(PARALLEL) -m "not interop" --durations=15
+	DNFH_NOTEBOOK_BUDGET=small $(PYTEST) $(PARALLEL) -m "$(HERE)" --durations=15
 
 wheel-test: $(STAMP) ## build the wheel, install it alone elsewhere, play a game with it
 	$(PY) tests/check_wheel.py
@@ -76,6 +78,14 @@ mutants: $(STAMP) ## break the rules on purpose, one edit at a time, and see tha
 
 interop: $(BENCH_STAMP) ## compare the engine with OpenSpiel's hearts, and run the peers of the bench
 	$(PYTEST) -m interop
+
+coverage-test: $(STAMP) ## check that intervals hold what they promise, on made-up scores and on 2 million blocks
+	$(CACHE) $(PY) benchmarks/interval_coverage.py
+
+test-browser: $(STAMP) ## look at the report's page in headless Chromium; installs Debian's if there is none
+	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+		{ apt-get update && apt-get install -y --no-install-recommends chromium; }
+	$(PYTEST) -m browser
 
 differential: $(STAMP) ## compare the engine with the oracle over GAMES=10000 games
 	DNFH_DIFFERENTIAL_GAMES=$(GAMES) $(PYTEST) -s -o faulthandler_timeout=0 tests/test_differential.py
@@ -91,6 +101,12 @@ bench-instructions: $(STAMP) ## count instructions a decision; needs valgrind
 
 bench-learning: $(STAMP) ## measure learning speed beside stock MaskablePPO
 	$(CACHE) $(PY) benchmarks/learning.py
+
+suites: $(STAMP) ## make the tactical suites anew (some ten minutes); the files come out the same
+	$(CACHE) $(PY) benchmarks/make_suites.py
+
+measure-luck: $(STAMP) ## measure by what factors luck control narrows intervals
+	$(CACHE) $(PY) benchmarks/fit_hand_value.py --measure
 
 weights: $(STAMP) ## put the policy of RUN=runs/long/best into the package, as the agent "learned"
 	$(PY) benchmarks/ship_weights.py $(RUN)
@@ -113,4 +129,4 @@ clean: ## remove caches and build output (.venv, runs and results stay)
 	find dnfh_env agents tests benchmarks notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help install test test-fast lint types warm test-nojit test-bounds test-all wheel-test mutants interop \
-	differential notebooks bench bench-instructions bench-learning weights demo format clean
+	coverage-test test-browser differential notebooks bench bench-instructions bench-learning suites measure-luck weights demo format clean

@@ -204,8 +204,9 @@ class Heuristic:
         unknown = sorted(changes.keys() - set(known))
         if unknown:
             raise ArgumentError(f"heuristic: {unknown[0]!r} is no parameter; they are {', '.join(known)}")
+        self.parameters = Parameters(**changes)
         self._rules = compile_rules(checked_rules(rules))
-        self._parameters = compile_parameters(Parameters(**changes), rules)
+        self._parameters = compile_parameters(self.parameters, rules)
 
     def act(self, views: NDArray[Any], rng: NDArray[np.uint64]) -> NDArray[np.int64]:
         """See `dnfh_env.agent.Agent.act`; ``rng`` is not used."""

@@ -29,11 +29,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from agents import arena, greedy, heuristic
+from agents import greedy, heuristic
 from agents.heuristic import Parameters, compile_parameters
 from agents.stats import mean_interval, rate_interval
 from dnfh_env.cards import NUM_SEATS
 from dnfh_env.engine import NO_SEAT, OVER, apply, key_of, keys_of_deal, legal, new_games, random_action
+from dnfh_env.objective import POINTS, standings_of
 from dnfh_env.rules import Rules, compile_rules
 from dnfh_env.view import VIEW, look
 
@@ -101,7 +102,10 @@ def match(mine: Parameters, others: Parameters | int, blocks: int, seed: int) ->
     np.fill_diagonal(lineup, 0)
     games = new_games(RULES, seed, np.repeat(np.arange(blocks), 4))
     play_out(games, compile_rules(RULES), table, np.tile(lineup, (blocks, 1)), np.zeros(1, VIEW))
-    standing, card_points, shots = arena._figures(games, RULES).transpose(1, 0, 2)
+    own = np.arange(4)  # the player's seat in each of the four rows of a block
+    standing = standings_of(games, compile_rules(RULES), POINTS).reshape(-1, 4, 4)[:, own, own]
+    card_points = games["points"].reshape(-1, 4, 4)[:, own, own]
+    shots = games["shooter"].reshape(-1, 4) == own
     return Figures(
         edge=EDGE * standing.mean(axis=1),
         card_points=card_points.mean(axis=1),

@@ -65,6 +65,22 @@ class FusedAgent(Agent, Protocol):
         ...
 
 
+@runtime_checkable
+class StochasticAgent(Agent, Protocol):
+    """An agent that says with which probabilities it acts, so that the luck in its draws can be told from its skill."""
+
+    def probabilities(self, views: NDArray[Any]) -> NDArray[np.float64]:
+        """How likely ``act`` is to choose each action, its seed being random.
+
+        Args:
+            views: `VIEW` records, shape ``(B,)``, of seats that are to move.
+
+        Returns:
+            ``float64[B, 64]``, rows that sum to 1 over the legal actions.
+        """
+        ...
+
+
 def is_fused(agent: Agent) -> TypeGuard[FusedAgent]:
     """Whether an agent has a kernel for whole games that goes with its own ``act``, and not with one it replaced."""
     nearest = next((cls for cls in type(agent).__mro__ if {"act", "play_fused"} & vars(cls).keys()), object)
@@ -120,6 +136,12 @@ class RandomAgent:
         actions = np.empty(len(views), np.int64)
         _choose_randomly(plain(views["legal"]), plain(rng, np.uint64), actions)
         return actions
+
+    def probabilities(self, views: NDArray[Any]) -> NDArray[np.float64]:
+        """See `StochasticAgent.probabilities`."""
+        legal = legal_rows(views["legal"]).astype(np.float64)
+        shares: NDArray[np.float64] = legal / legal.sum(axis=1, keepdims=True)
+        return shares
 
     def play_fused(self, games: NDArray[Any], rules: NDArray[Any], decisions: int) -> int:
         """See `FusedAgent.play_fused`."""
@@ -251,21 +273,29 @@ def ask(agent: Agent, views: NDArray[Any], rng: NDArray[np.uint64], name: str = 
     an illegal action, which is then shown with its view.
     """
     legal_sets = views["legal"].copy()  # what an agent writes into its views decides nothing
-    try:
-        answer = np.asarray(agent.act(views, rng))
-    except Exception as error:
-        asked = f"asked about {len(views)} views, the first: {_describe(views[0])}" if len(views) else "asked nothing"
-        raise AgentError(f"{name}: act raised {type(error).__name__}: {error} ({asked})") from error
-    if answer.shape != (len(views),) or not np.issubdtype(answer.dtype, np.integer):
-        raise AgentError(
-            f"{name}: act returned {answer.dtype}{list(answer.shape)}, expected whole numbers of shape [{len(views)}]"
-        )
-    actions = answer.astype(np.int64)
+    actions = answer(agent, views, rng, name)
     legal = are_legal(legal_sets, actions)
     if not legal.all():
         i = int(np.flatnonzero(~legal)[0])
-        raise AgentError(f"{name}: {describe_illegal(int(answer[i]), int(legal_sets[i]))} ({_describe(views[i])})")
+        what = describe_illegal(int(actions[i]), int(legal_sets[i]))
+        raise AgentError(f"{name}: {what} ({describe_view(views[i])})")
     return actions
+
+
+def answer(agent: Agent, views: NDArray[Any], rng: NDArray[np.uint64], name: str = "agent") -> NDArray[np.int64]:
+    """What ``agent`` says to ``views``, whole numbers that need not be legal; otherwise as `ask`."""
+    try:
+        found = np.asarray(agent.act(views, rng))
+    except AgentError:
+        raise  # it says all itself
+    except Exception as error:
+        asked = f"{len(views)} views, the first: {describe_view(views[0])}" if len(views) else "nothing"
+        raise AgentError(f"{name}: act raised {type(error).__name__}: {error} (asked about {asked})") from error
+    if found.shape != (len(views),) or not np.issubdtype(found.dtype, np.integer):
+        raise AgentError(
+            f"{name}: act returned {found.dtype}{list(found.shape)}, expected whole numbers of shape [{len(views)}]"
+        )
+    return found.astype(np.int64)
 
 
 def ask_each(
@@ -283,7 +313,7 @@ def ask_each(
     return actions
 
 
-def _describe(view: Any) -> str:
+def describe_view(view: Any) -> str:
     """The place of a view in its deal, for messages."""
     called = int(view["call"])
     call = "none yet" if called == 0 else action_to_string(called) if called < NUM_ACTIONS else "overwritten"

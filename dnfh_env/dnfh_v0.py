@@ -34,11 +34,12 @@ from dnfh_env._bits import U1, bit
 from dnfh_env.cards import NUM_SEATS
 from dnfh_env.engine import GAME, NEXT_GAME, NO_SEAT, NUM_ACTIONS, OVER, copied_games, legal, new_games
 from dnfh_env.errors import ArgumentError, RulesError, one_of, shown, whole
-from dnfh_env.notation import check_counter, refusal, set_deal, set_options
+from dnfh_env.notation import check_counter, refusal, set_options
 from dnfh_env.objective import REWARDS, Reward, apply_and_pay, check_episode, illegal_reward, reward_of, rules_of
 from dnfh_env.observation import LAYOUTS, STATE, Observation, check_observation, encode, state_features
 from dnfh_env.render.text import table
 from dnfh_env.rules import Rules, checked_rules, compile_rules
+from dnfh_env.table import follow_on, leavers_of
 from dnfh_env.view import VIEW, look
 
 Episode = Literal["game", "deal", "table"]
@@ -275,10 +276,10 @@ class raw_env(AECEnv[str, SeatObservation, int]):
 
     def _leaver(self) -> str | None:
         """Who has to leave after a game that a shot has won: the player at the shooter's left (R15)."""
-        shooter = int(self._game["shooter"][0])
-        if self.episode != "table" or self.rules.shot != "game" or shooter == NO_SEAT:
+        if self.episode != "table":
             return None
-        return self._seated[(shooter + 1) % NUM_SEATS]
+        seat = leavers_of(self._game, self.rules)[0]
+        return None if seat == NO_SEAT else self._seated[seat]
 
     def _step_of_the_dead(self, action: int | None) -> None:
         """Remove an agent whose time has ended; into the place of a leaver steps the first of the line (R18)."""
@@ -292,10 +293,7 @@ class raw_env(AECEnv[str, SeatObservation, int]):
         """The table's next game; its dealer is drawn, or follows the last one (R18)."""
         assert self._next is not None
         game = self._dealt(self._next)
-        if self.rules.table_dealer == "next":
-            dealer = (int(self._game["dealer"][0]) + 1) % NUM_SEATS
-            hands = np.roll(game["hand"][0], dealer - int(game["dealer"][0]))
-            set_deal(game, self.rules, hands.tolist(), dealer)
+        follow_on(game, self.rules, self._game["dealer"].astype(np.int64))
         self._begin(game)
 
     def _is_dead(self, agent: str) -> bool:

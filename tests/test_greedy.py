@@ -7,8 +7,9 @@ import random
 import numpy as np
 import pytest
 
-from agents.arena import evaluate, play_out
+from agents.arena import evaluate
 from agents.greedy import Greedy
+from agents.referee import play_out
 from dnfh_env import Batch, Game, Rules, make_agent
 from dnfh_env.agent import RandomAgent
 from dnfh_env.cards import mask_of

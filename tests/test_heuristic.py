@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.arena import evaluate, play_out
+from agents.arena import evaluate
 from agents.facts import (
     Outside,
     cheapest_lower,
@@ -31,6 +31,7 @@ from agents.heuristic import (
     compile_parameters,
     suit_losers,
 )
+from agents.referee import play_out
 from dnfh_env import Batch, Game, Rules, make_agent
 from dnfh_env.agent import RandomAgent
 from dnfh_env.cards import DECK, NUM_CARDS, SUIT_MASKS, card_id, cards_in, mask_of

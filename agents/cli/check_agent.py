@@ -18,8 +18,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agents.arena import SEED, Player, play_out
+from agents.arena import SEED
 from agents.cli import FAILURE, PRESETS, SUCCESS
+from agents.referee import Player, play_out
 from dnfh_env.agent import Agent, RandomAgent, ask, make_agent
 from dnfh_env.cards import CARD_NAMES, NUM_SEATS
 from dnfh_env.engine import CALL, PICK, PLAY, new_games

@@ -1,14 +1,15 @@
-"""Measure agents: each in one seat against three others, on the same deals in all four seatings.
+"""Measure agents against each other on the same cards, with intervals that can be believed.
 
-Agents are named: random, greedy, ppo:PATH, or module:attr of your own. Ctrl-C reports what has been played so far.
+Agents are named: random, greedy-v1, heuristic, learned, ppo:FOLDER, or module:attr of your own. Ctrl-C reports what has
+been played so far. What the figures mean is in docs/evaluation.md.
 """
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,83 +17,262 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from agents.arena import SEED, Match
-from agents.cli import INTERRUPTED, SUCCESS, load_rules
-from agents.report import FILE_NAME, PLOT_NAME, Report, table
-from dnfh_env.errors import DnfhError
+from agents import suites, tables
+from agents.arena import SEED, Limits, Match
+from agents.cli import FAILURE, INTERRUPTED, SUCCESS, load_rules
+from agents.formats import FormatName
+from agents.pages import BUDGET, LOG_NAME, Log, Page, Unit, read_header
+from agents.report import FILE_NAME, Report, same_figures, table
+from agents.report.figures import asked
+from agents.report.plain import decoded, encoded
+from agents.results import Setup
+from agents.stats import confidence_sequence
+from agents.workers import Workers
+from dnfh_env import __version__
+from dnfh_env.errors import DnfhError, whole
 
-DEALS_IN_GAME = 13
-"""About how many there are, for the progress bar alone."""
+WORTH: dict[Unit, int] = {"deal": 1, "game": 13}
+"""About how many deals a block has, for the progress bar alone."""
 FILE_WIDTH = 120
 """Columns of output that goes to no terminal."""
+DEALS, GAMES = 2000, 500
+"""Blocks of either unit, unless said otherwise."""
+MOST = 1_000_000
+"""Blocks at most, where an interval decides when to end."""
+AGAINST = ("greedy-v1",)
 
 
 @dataclass(frozen=True)
 class EvaluateArgs:
     """What to play."""
 
-    contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="AGENT ...")]
-    """The agents to measure, one after another."""
-    against: tuple[str, ...] = ("greedy-v1",)
-    """The other three seats: one name for all, or three for left, across and right of the contestant."""
-    deals: int = 2000
-    """Blocks of one deal for edge, card points and shots; each is played in all four seatings."""
-    games: int = 500
-    """Blocks of one whole game for the win share, in all four seatings too."""
+    contestants: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="AGENT ...")] = ()
+    """The agents to measure."""
+    against: tuple[str, ...] = AGAINST
+    """The other three seats in the format ab: one name for all, or three for left, across and right."""
+    format: FormatName = "ab"
+    """ab: each in every seat against the same three others; 1v3: each against three of each other; 2v2: two against
+    two; field: all line-ups and seatings of four or more, with ratings."""
+    deals: int | None = None
+    """Blocks of one deal for edge, card points and shots, 2000 if not given; 0 for none."""
+    games: int | None = None
+    """Blocks of one whole game for win shares, 500 if not given; 0 for none."""
+    until_ci: float | None = None
+    """Play deals (games with --deals 0) only until the running intervals of all differences, or of a single
+    contestant's edge, are this much to either side, in points (or shares of a win)."""
     seed: int = SEED
     """What cards and chance come from; the same seed gives the same report."""
     rules: str = "default"
     """default, standard_hearts, omnibus, or a JSON file with fields of Rules."""
     out: Path | None = None
-    """Folder for report.json and report.png; without it there is only the table."""
+    """Folder for the report, as JSON, CSV, PNG and one HTML page, and for the log that --resume reads."""
+    resume: Path | None = None
+    """The folder of an evaluation that was broken off: what its log holds is not played again. Give --deals and
+    --games anew if they were not the usual ones."""
+    workers: int = 1
+    """Processes that play; the figures do not depend on it."""
+    isolate: bool = False
+    """Run each agent in a process of its own, which is killed when it hangs or takes too much memory."""
+    time_limit: float = 60.0
+    """Seconds for a call of an isolated agent, which may be about thousands of views."""
+    memory_limit: int = 4096
+    """Megabytes of an isolated agent."""
+    suite: tuple[str, ...] = ()
+    """Ask the contestants about the positions of these suites instead: guard, shoot, stop, jack, kitty, or all."""
+    protocol: str | None = None
+    """Measure the contestants by a named protocol, see docs/benchmark.md: v1."""
+    table: str | None = None
+    """Names with commas between: play tables with a waiting line, --games games in all."""
+    rerun: Path | None = None
+    """A report: play it again and see whether the figures are the same."""
 
 
 def evaluate(args: EvaluateArgs) -> int:
-    """Play, print the table, write the files; returns the exit status. Raises `DnfhError` for what cannot be played."""
+    """Do what the arguments say; returns the exit status. Raises `DnfhError` for what cannot be played."""
+    whole("workers", args.workers, 1)
+    if args.rerun is not None:
+        return rerun(args, args.rerun)
+    if args.table is not None:
+        return play_tables(args, args.table.split(","))
+    if args.protocol is not None:
+        return follow(args, suites.load_protocol(args.protocol))
+    if args.resume is not None:
+        return measure(resumed(args, args.resume), replace(args, out=args.resume))
+    if args.suite:
+        return ask_suites(named(args), suites.SUITES if "all" in args.suite else args.suite)
+    return measure(setup_of(args), args)
+
+
+def named(args: EvaluateArgs) -> tuple[str, ...]:
+    """The contestants, of which there has to be one."""
     if not args.contestants:
         raise DnfhError("contestants: name at least one agent, as in 'dnfh evaluate greedy --against random'")
-    if min(args.deals, args.games) < 0 or args.deals + args.games == 0:
-        raise DnfhError(f"deals, games: {args.deals} and {args.games} leave nothing to play")
-    rules = load_rules(args.rules)
-    if args.out is not None:
-        args.out.mkdir(parents=True, exist_ok=True)  # said before anything is played, if it cannot be
-    matches = [Match(name, args.against, rules, args.seed) for name in args.contestants]
-    start = time.perf_counter()
-    complete = play(matches, args.deals, args.games)
-    results = tuple(match.result() for match in matches if match.played)
-    if not results:
-        raise DnfhError("broken off before anything was played")
-    report = Report(rules, args.seed, args.deals, args.games, results, complete)
-    show(report, args.out, time.perf_counter() - start)
-    return SUCCESS if complete else INTERRUPTED
+    return args.contestants
 
 
-def play(matches: Sequence[Match], deals: int, games: int) -> bool:
-    """Play all matches under a progress bar; False if Ctrl-C broke it off."""
+def setup_of(args: EvaluateArgs) -> Setup:
+    """What the arguments ask for."""
+    deals, games = budget(args)
+    against = args.against if args.format == "ab" else ()
+    return Setup(named(args), load_rules(args.rules), args.seed, args.format, against, deals, games)
+
+
+def budget(args: EvaluateArgs) -> tuple[int, int]:
+    """Blocks of deals and of games, at most."""
+    if args.until_ci is not None and not args.until_ci > 0:
+        raise DnfhError(f"until_ci: {args.until_ci} is not above 0")
+    usual = (DEALS, GAMES) if args.until_ci is None else (MOST, MOST if args.deals == 0 else 0)
+    deals, games = (
+        fallback if given is None else given for given, fallback in zip((args.deals, args.games), usual, strict=True)
+    )
+    if min(deals, games) < 0 or deals + games == 0:
+        raise DnfhError(f"deals, games: {deals} and {games} leave nothing to play")
+    return deals, games
+
+
+# --- a match ----------------------------------------------------------------------------------------------------
+
+
+def measure(setup: Setup, args: EvaluateArgs) -> int:
+    """Play a match, print its report and write it."""
+    match = Match.of(setup, limits(args))
+    with logged(args, setup, match) as keep:
+        complete = play(match, setup, args, keep)
+    return show(match, complete, args.out)
+
+
+def limits(args: EvaluateArgs) -> Limits | None:
+    """What isolated agents may take."""
+    return Limits(args.time_limit, args.memory_limit) if args.isolate else None
+
+
+@contextmanager
+def logged(args: EvaluateArgs, setup: Setup, match: Match) -> Iterator[Callable[[Page], None] | None]:
+    """What keeps pages in the log of the folder, if there is one; those in it are taken in."""
+    if args.out is None:
+        yield None
+        return
+    if args.resume is None and (args.out / LOG_NAME).exists():
+        raise DnfhError(f"out: {args.out} holds an evaluation already; name another folder, or go on with --resume")
+    header = {"setup": replace(setup, deals=0, games=0), "agents": match.cards(), "dnfh": __version__}
+    log = Log(args.out, encoded({**header, BUDGET: {"deals": setup.deals, "games": setup.games}}))
+    try:
+        for page in log.pages:
+            match.add(page)
+        yield log.append
+    finally:
+        log.close()
+
+
+def resumed(args: EvaluateArgs, folder: Path) -> Setup:
+    """The setup of the evaluation that was broken off; how much is to be played may be given anew."""
+    header = read_header(folder)
+    setup: Setup = decoded(Setup, header.get("setup"), f"{folder / LOG_NAME}: setup")
+    if args.contestants and args.contestants != setup.contestants:
+        raise DnfhError(f"resume: {folder} is of {', '.join(setup.contestants)}, not {', '.join(args.contestants)}")
+    kept = decoded(dict[str, int], header.get(BUDGET), f"{folder / LOG_NAME}: {BUDGET}")
+    given = {name: count for name, count in (("deals", args.deals), ("games", args.games)) if count is not None}
+    deals, games = budget(replace(args, **(kept | given)))
+    return replace(setup, deals=deals, games=games)
+
+
+def play(match: Match, setup: Setup, args: EvaluateArgs, keep: Callable[[Page], None] | None) -> bool:
+    """Play all under a progress bar with the running figures; returns False if Ctrl-C ended it."""
+    counts: dict[Unit, int] = {"deal": setup.deals, "game": setup.games}
+    narrowed: Unit = "deal" if setup.deals else "game"
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=len(matches) * (deals + DEALS_IN_GAME * games))
+    with ExitStack() as stack:
+        progress = stack.enter_context(
+            Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        )
+        task = progress.add_task("", total=sum(WORTH[unit] * count for unit, count in counts.items()))
         try:
-            for match in matches:
-                progress.update(task, description=match.contestant)
-                for blocks in match.play_deals(deals):
-                    progress.advance(task, blocks)
-                for blocks in match.play_games(games):
-                    progress.advance(task, DEALS_IN_GAME * blocks)
+            crew = stack.enter_context(Workers(match, args.workers)) if args.workers > 1 else None
+            for unit, count in counts.items():
+                progress.advance(task, WORTH[unit] * min(match.played(unit), count))
+                until = args.until_ci if unit == narrowed else None
+                for blocks in match.play(unit, count, crew=crew, keep=keep, until=until):
+                    progress.update(task, advance=WORTH[unit] * blocks, description=running(match, unit))
         except KeyboardInterrupt:
             return False
     return True
 
 
-def show(report: Report, out: Path | None, seconds: float) -> None:
-    """Print the table, and write the files if there is a folder for them."""
-    console = Console(markup=False, width=None if sys.stdout.isatty() else FILE_WIDTH)
+def running(match: Match, unit: Unit) -> str:
+    """What the first contestant is ahead of the second, or its own figure if it is alone, at this moment."""
+    scores, pairs = match.scores(unit), match.pairs()
+    first, second = pairs[0] if pairs else (0, 0)
+    now = confidence_sequence(scores[:, first] - scores[:, second] if pairs else scores[:, 0])
+    what = " - ".join(match.names[:2])
+    return f"{what}: {now.mean:+.2f} ± {now.margin:.2f}"
+
+
+def show(match: Match, complete: bool, out: Path | None) -> int:
+    """Print the report, and write the files if there is a folder for them; the exit status."""
+    if not match.played("deal") and not match.played("game"):
+        raise DnfhError("broken off before anything was played")
+    report = match.report(complete)
+    console = stdout()
     console.print(table(report))
-    asked = f"{report.deals} deals and {report.games} games each, in four seatings"
-    console.print(f"{asked}; seed {report.seed}, rules {report.rules.digest()}, {seconds:.1f} s", highlight=False)
-    if not report.complete:
+    setup = report.setup
+    console.print(f"{asked(setup)}; seed {setup.seed}, rules {setup.rules.digest()}", highlight=False)
+    if not complete:
         console.print("Broken off: some of it is missing.", style="bold")
     if out is not None:
         report.save(out)
-        console.print(f"Written: {out / FILE_NAME}, {out / PLOT_NAME}", highlight=False, soft_wrap=True)
+        beside = ", ".join(sorted(path.name for path in out.glob("report.*") if path.name != FILE_NAME))
+        console.print(f"Written: {out / FILE_NAME}, and beside it {beside}", highlight=False, soft_wrap=True)
+    return FAILURE if report.faults else SUCCESS if complete else INTERRUPTED
+
+
+def stdout() -> Console:
+    """Where results go."""
+    return Console(markup=False, width=None if sys.stdout.isatty() else FILE_WIDTH)
+
+
+# --- everything else --------------------------------------------------------------------------------------------
+
+
+def rerun(args: EvaluateArgs, path: Path) -> int:
+    """Play the match of a report again and compare the figures."""
+    before = Report.load(path)
+    match = Match.of(before.setup, limits(args))
+    complete = play(match, before.setup, replace(args, until_ci=None), None)
+    status = show(match, complete, None)
+    if not complete:
+        return status
+    differences = same_figures(before, match.report())
+    for difference in differences:
+        stdout().print(difference, highlight=False, soft_wrap=True)
+    stdout().print("The figures differ." if differences else "The same figures.")
+    return FAILURE if differences else status
+
+
+def ask_suites(contestants: Sequence[str], names: Sequence[str]) -> int:
+    """Ask the contestants about tactical positions."""
+    results = [suites.run_suite(suites.load_suite(name), agent) for name in names for agent in contestants]
+    stdout().print(suites.table(results))
+    return SUCCESS
+
+
+def follow(args: EvaluateArgs, protocol: suites.Protocol) -> int:
+    """Measure by a protocol: a match against each of its opponents, in a folder each, and its suites."""
+    deals, folder = suites.load_deals(protocol.deals), args.resume or args.out
+    for opponent in protocol.opponents:
+        setup = Setup(named(args), protocol.rules, deals.seed, "ab", (opponent,), deals.count, protocol.games)
+        status = measure(setup, replace(args, out=folder and folder / opponent, until_ci=None))
+        if status != SUCCESS:
+            return status
+    stdout().print(f"Protocol {protocol.name}, {protocol.digest}", highlight=False)
+    return ask_suites(args.contestants, protocol.suites)
+
+
+def play_tables(args: EvaluateArgs, names: Sequence[str]) -> int:
+    """Play tables with a waiting line."""
+    games = GAMES if args.games is None else args.games
+    result = tables.play_tables(names, load_rules(args.rules), games, args.seed)
+    stdout().print(tables.table(result))
+    if args.out is not None:
+        stdout().print(f"Written: {tables.save(result, args.out)}", highlight=False, soft_wrap=True)
+    return SUCCESS

@@ -6,6 +6,7 @@ to the last bit whether it is asked about alone or among thousands. Zeros are sk
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ class PPOAgent:
         self.layout = checkpoint.layout
         self.sample = sample
         self._sizes, self._parameters = _flatten(checkpoint, name)
+        self.parameters = {"sample": sample}
+        self.weights = hashlib.sha256(self._parameters.astype("<f4").tobytes()).hexdigest()
 
     def logits(self, views: NDArray[Any]) -> NDArray[np.float32]:
         """What the network says of all 64 actions, legal or not, ``float32[B, 64]``."""
@@ -70,9 +73,23 @@ class PPOAgent:
         logits = self.logits(views)
         if self.sample:
             return draw(logits, views["legal"], rng)[0]
-        legal = legal_rows(views["legal"]).view(np.bool_)
-        actions: NDArray[np.int64] = np.where(legal, logits, -np.inf).argmax(axis=1)
+        actions: NDArray[np.int64] = _legal_logits(logits, views).argmax(axis=1)
         return actions
+
+    def probabilities(self, views: NDArray[Any]) -> NDArray[np.float64]:
+        """See `dnfh_env.agent.StochasticAgent.probabilities`; without ``sample`` all weight is on the best action."""
+        logits = _legal_logits(self.logits(views), views).astype(np.float64)
+        if not self.sample:
+            best: NDArray[np.float64] = np.eye(NUM_ACTIONS)[logits.argmax(axis=1)]
+            return best
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+        return shares
+
+
+def _legal_logits(logits: NDArray[np.float32], views: NDArray[Any]) -> NDArray[np.float32]:
+    """``float32[B, 64]``, minus infinity for illegal actions."""
+    return np.where(legal_rows(views["legal"]).view(np.bool_), logits, np.float32(-np.inf))
 
 
 def _flatten(checkpoint: Checkpoint, name: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
