@@ -37,14 +37,18 @@ def measures(works: dict[str, Work], seconds: float) -> dict[str, Measure]:
     return {name: functools.partial(rate, work, seconds) for name, work in works.items()}
 
 
-def in_turn(measures: dict[str, Measure], repeats: int) -> dict[str, list[float]]:
-    """Every measure ``repeats`` times, one after the other, so that a busy moment hits all alike."""
+def in_turn(measures: dict[str, Measure], repeats: int, rounds: int = 1) -> dict[str, list[float]]:
+    """Every measure ``repeats`` times, one after the other, so that a busy moment hits all alike.
+
+    A repeat is the median of ``rounds``, in which they take turns too: what holds the machine for a second is left out.
+    """
     for measure in measures.values():
         measure()  # warm
     found: dict[str, list[float]] = {name: [] for name in measures}
     for _ in range(repeats):
-        for name, measure in measures.items():
-            found[name].append(measure())
+        taken = [{name: measure() for name, measure in measures.items()} for _ in range(rounds)]
+        for name, values in found.items():
+            values.append(statistics.median(each[name] for each in taken))
     return found
 
 

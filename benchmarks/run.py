@@ -25,6 +25,9 @@ Found = dict[str, list[float]]
 LOOP = "OpenSpiel, Python loop (Y)"
 ROLLOUTS = "OpenSpiel, C++ rollouts, no dealing"
 BOTS = "OpenSpiel, C++ loop over bots"
+ROUNDS = 5
+"""Of which a repeat is the median."""
+
 FUSED, FUSED_2 = "fused random play", "fused random play, two threads"
 HEURISTIC = "heuristic against itself"
 STEP, PACKED, BYTES, BYTES_2 = "step", "step, packed", "step, bytes", "step, bytes, two threads"
@@ -181,19 +184,19 @@ def some_threads(most: int) -> list[int]:
 
 def measure_all(seconds: float, repeats: int) -> Found:
     """Every figure but those of starting."""
-    threads = some_threads(cores())
+    threads, share = some_threads(cores()), seconds / ROUNDS
     groups: dict[str, Callable[[], dict[str, Measure]]] = {
-        "ours and the peers": lambda: measures(beside_peers(), seconds),
-        "batch sizes": lambda: measures(over_sizes(SIZES), seconds),
-        "threads": lambda: measures(over_threads(threads), seconds),
-        "observations": lambda: measures(over_modes(), seconds),
-        "memory bandwidth": lambda: measures(over_areas(sorted({1, cores()})), seconds),
+        "ours and the peers": lambda: measures(beside_peers(), share),
+        "batch sizes": lambda: measures(over_sizes(SIZES), share),
+        "threads": lambda: measures(over_threads(threads), share),
+        "observations": lambda: measures(over_modes(), share),
+        "memory bandwidth": lambda: measures(over_areas(sorted({1, cores()})), share),
         "learning": side_by_side,
     }
     found: Found = {STATE: [float(GAME.itemsize)] * repeats}
     for title, group in groups.items():
         start = time.perf_counter()
-        found |= in_turn(group(), repeats)
+        found |= in_turn(group(), repeats, 1 if title == "learning" else ROUNDS)
         print(f"measured: {title}, {time.perf_counter() - start:.0f} s", flush=True)
     return found
 
@@ -287,7 +290,7 @@ PACKAGES = ("dnfh", "numpy", "numba", "open_spiel", "pettingzoo", "torch", "stab
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5, help="how often everything is measured")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for how long at least, each time")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for how long at least, each repeat")
     parser.add_argument("--out", type=Path, default=ROOT / "results", help="folder for bench.json and the plots")
     options = parser.parse_args()
     source = origin(PACKAGES)

@@ -41,7 +41,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> run.Found:
         for name in names:
             monkeypatch.setattr(module, name, stub)
     monkeypatch.setattr(learning, "side_by_side", lambda *_: {"Ours": float, "Stock": float})
-    monkeypatch.setattr(run, "in_turn", lambda group, repeats: {name: [0.0] * repeats for name in group})
+    monkeypatch.setattr(run, "in_turn", lambda group, repeats, rounds: {name: [0.0] * repeats for name in group})
     names = run.measure_all(0.0, 3)
     return {name: [float(10 * number + k) for k in range(3)] for number, name in enumerate(names, 1)}
 
@@ -70,7 +70,9 @@ def test_measures_are_taken_in_turn_after_a_warm_up() -> None:
         return lambda: float(asked.append(name) or len(asked))
 
     assert measuring.in_turn({"a": ask("a"), "b": ask("b")}, 2) == {"a": [3, 5], "b": [4, 6]}
-    assert asked == ["a", "b"] * 3
+    asked.clear()
+    assert measuring.in_turn({"a": ask("a"), "b": ask("b")}, 2, rounds=3) == {"a": [5, 11], "b": [6, 12]}
+    assert asked == ["a", "b"] * 7
 
 
 def test_summary_and_ratio_of_hand_made_numbers() -> None:

@@ -70,7 +70,7 @@ def test_evaluate_prints_a_table_and_writes_files(tmp_path: Path, capsys: pytest
     printed = capsys.readouterr().out
     result = evaluate("greedy", "random", deals=20, games=2)
     assert result.edge and result.win_share
-    for expected in ("against random", "card points", f"{result.edge.mean:+.2f} [{result.edge.low:+.2f}, "):
+    for expected in ("against random", "card points", f"{result.edge.mean:+.2f} ± {result.edge.margin:.2f}"):
         assert expected in printed
     assert (out / "report.png").read_bytes().startswith(b"\x89PNG")
     report = Report.load(out)

@@ -155,7 +155,7 @@ def test_csv_has_a_line_for_each_figure() -> None:
 
 def test_the_table_shows_what_there_is() -> None:
     text = printed(everything())
-    for expected in ("all line-ups of the field", "[+5.50, +6.50]", "×2.50", "89 [66, 112]", "16.75 card points"):
+    for expected in ("all line-ups of the field", "+6.00 ± 0.50", "×2.50", "89 [66, 112]", "16.75 card points"):
         assert expected in text
     assert "Faults: " in text
     small = printed(minimal())

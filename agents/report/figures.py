@@ -40,6 +40,14 @@ class Figure:
         """The interval alone."""
         return NONE if interval is None else f"[{self.number(interval.low)}, {self.number(interval.high)}]"
 
+    def brief(self, interval: Interval | None) -> str:
+        """Mean and margin where the interval lies evenly about the mean, else as `text`."""
+        if interval is None or not math.isfinite(interval.margin):
+            return self.text(interval)
+        even = math.isclose(interval.mean - interval.low, interval.high - interval.mean, rel_tol=1e-6, abs_tol=1e-12)
+        margin = format(self.scale * interval.margin, self.format.lstrip("+"))
+        return f"{self.number(interval.mean)} ± {margin}" if even else self.text(interval)
+
     def text(self, interval: Interval | None) -> str:
         """Mean and interval."""
         return NONE if interval is None else f"{self.number(interval.mean)} {self.bounds(interval)}"

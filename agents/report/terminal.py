@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agents.ratings import ANCHOR, ANCHOR_RATING
 from agents.report.figures import (
     RATING,
+    Figure,
     fair,
     figure_of,
     headline,
@@ -17,7 +18,7 @@ from agents.report.figures import (
     shown_figures,
     times,
 )
-from agents.results import Difference, Fault, Rating
+from agents.results import Difference, Fault, Rating, Result
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
 
 NAME = 16
 """Columns that a name has at least, of which it takes as many lines as it needs."""
-IN_A_LINE = 4
-"""Figures of which mean and interval are in one line; with more of them the interval goes below."""
 CAPTION = (
     "Means with 95 % intervals over blocks played on the same cards. Edge: mean of the other three minus mine, a shot "
     "game at its worth instead of the points taken. Par is edge 0, {card_points:g} card points, {win_share:g} % of "
-    "games."
+    "games.{luck}"
 )
+LUCK = " Luck out: with the luck of the cards taken out, which cuts the variance of a block by the factor behind it."
 
 
 def table(report: Report) -> Group:
@@ -56,18 +56,23 @@ def _results_table(report: Report) -> Table:
     figures = shown_figures(report.results)
     differ = opponents_differ(report.results)
     lucky = any(result.luck_factor is not None for result in report.results)
-    gap = " " if len(figures) <= IN_A_LINE else "\n"
     made = _table(
         headline(report.setup),
         ["contestant", *["against"] * differ],
-        [*(figure.title for figure in figures), *["variance cut"] * lucky],
-        CAPTION.format(**(shares | {"win_share": 100 * shares["win_share"]})),
+        [figure.title for figure in figures],
+        CAPTION.format(**(shares | {"win_share": 100 * shares["win_share"]}), luck=LUCK if lucky else ""),
     )
     for result in report.results:
         cells = [one_line(result.contestant), *[opponents(result)] * differ]
-        cells += [figure.text(getattr(result, figure.name)).replace(" ", gap, 1) for figure in figures]
-        _add(made, [*cells, *[times(result.luck_factor)] * lucky])
+        cells += [_cell(figure, result) for figure in figures]
+        _add(made, cells)
     return made
+
+
+def _cell(figure: Figure, result: Result) -> str:
+    """One figure; behind the one with luck out how much that gained."""
+    gained = f" {times(result.luck_factor)}" if figure.name == "adjusted_edge" and result.luck_factor else ""
+    return figure.brief(getattr(result, figure.name)) + gained
 
 
 def _differences_table(differences: Sequence[Difference]) -> Table:
@@ -81,7 +86,7 @@ def _differences_table(differences: Sequence[Difference]) -> Table:
     for difference in differences:
         figure = figure_of(difference.figure, signed=True)
         names = [one_line(difference.first), one_line(difference.second), figure.title]
-        numbers = [figure.text(difference.value), figure.bounds(difference.running), times(difference.pairing_factor)]
+        numbers = [figure.brief(difference.value), figure.bounds(difference.running), times(difference.pairing_factor)]
         _add(made, names + numbers)
     return made
 
