@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from itertools import combinations
@@ -28,27 +28,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents import behaviour, luck
-from agents.blocks import TWELFTHS, play_pages
-from agents.formats import Format, make_format
+from agents.blocks import play_pages
+from agents.formats import Format, make_format, told_apart
 from agents.pages import BLOCKS_A_PAGE, Page, Unit
-from agents.ratings import ratings
+from agents.ratings import check_fitter, ratings
 from agents.referee import NUM_BINS, Player, quantile_of
 from agents.report import Report
 from agents.results import AgentCard, Behaviour, Difference, Fault, HeadToHead, Pace, Race, Rating, Result, Setup
 from agents.stats import (
     Interval,
     confidence_sequence,
+    gap_interval,
     mean_interval,
     pairing_factor,
-    rate_interval,
     running_bounds,
     share_interval,
 )
-from dnfh_env.agent import Agent, make_agents, three_others
+from dnfh_env.agent import Agent, make_agents, name_of, three_others
 from dnfh_env.engine import new_games
 from dnfh_env.errors import AgentError, whole
 from dnfh_env.notation import check_counter
-from dnfh_env.objective import rules_of
+from dnfh_env.objective import TWELFTHS, rules_of
 from dnfh_env.rules import Rules, checked_rules
 
 SEED = 7_000_000
@@ -114,6 +114,8 @@ class Match:
 
         Raises `AgentError` for an unknown agent or a wrong number of them, and whatever building an agent raises.
         """
+        if format == "field":
+            check_fitter()  # before anything is played
         single = isinstance(contestants, str) or not isinstance(contestants, Sequence)
         specs: list[Any] = [contestants] if single else list(contestants)  # type: ignore[arg-type]
         self.rules = checked_rules(rules)
@@ -122,18 +124,22 @@ class Match:
         others = three_others("against", against) if format == "ab" else []
         self.given = (specs, others, limits)
         """Contestants and others as they were named, and limits."""
-        self._titles = [_title(spec) for spec in (*specs, *others)]
-        self.names = _told_apart(self._titles[: len(specs)])
-        """Of the contestants."""
+        self._titles = [name_of(spec) for spec in (*specs, *others)]
         agents = _agents([*specs, *others], self.rules, limits)
-        self._players: list[Player] = list(zip([*self.names, *self._titles[len(specs) :]], agents, strict=True))
+        first = {id(agent): number for number, agent in reversed(list(enumerate(agents)))}
+        players = [*range(len(specs)), *(first[id(agent)] for agent in agents[len(specs) :])]
+        names = told_apart(self._titles, players)  # one who sits on both sides has one name
+        self.names = names[: len(specs)]
+        """Of the contestants."""
+        self._players: list[Player] = list(zip(names, agents, strict=True))
         self._warm: set[int] = set()
         self._pages: dict[Unit, list[Page]] = {unit: [] for unit in BLOCKS_A_PAGE}
 
     @classmethod
     def of(cls, setup: Setup, limits: Limits | None = None) -> Match:
-        """The match that a setup describes, nothing of it played."""
+        """The match that a setup describes, nothing of it played; ``limits`` are for isolated agents."""
         against = setup.against or "random"
+        limits = (limits or Limits()) if setup.isolated else None
         return cls(setup.contestants, against, setup.rules, setup.seed, format=setup.format, limits=limits)
 
     # --- playing ------------------------------------------------------------------------------------------------
@@ -183,7 +189,9 @@ class Match:
 
     def pages(self, unit: Unit, start: int, stop: int) -> list[Page]:
         """Play the blocks from ``start`` up to ``stop`` and nothing else."""
-        return play_pages(self.format, self._players, self.rules, self.seed, unit, start, stop, self._warm)
+        return play_pages(
+            self.format, self._players, self.rules, self.seed, unit=unit, start=start, stop=stop, warm=self._warm
+        )
 
     # --- what came out ------------------------------------------------------------------------------------------
 
@@ -217,17 +225,19 @@ class Match:
         if self.played("deal"):
             result = dataclasses.replace(result, **self._of_deals(number))
         if self.played("game"):
-            result = dataclasses.replace(result, win_share=share_interval(self.scores("game")[:, number]))
+            shares = self.scores("game")[:, number]
+            running = result.running or confidence_sequence(shares)
+            result = dataclasses.replace(result, win_share=share_interval(shares), running=running)
         return result
 
     def _of_deals(self, number: int) -> dict[str, Any]:
         edges = self.scores("deal")[:, number]
-        shots = int(self._all("deal", "shots")[:, number].sum())
         adjusted = luck.cross_fitted(edges, self._luck(number))
         return {
             "edge": mean_interval(edges),
             "card_points": mean_interval(self._all("deal", "points")[:, number] / self.format.seats),
-            "shots": rate_interval(shots, len(edges) * self.format.seats),
+            "shots": share_interval(self._all("deal", "shots")[:, number] / self.format.seats),
+            "running": confidence_sequence(edges),
             "adjusted_edge": adjusted.interval,
             "luck_factor": adjusted.factor,
         }
@@ -260,9 +270,15 @@ class Match:
         scores = self.scores(unit)
         apart = scores[:, first] - scores[:, second]
         one, other = (self.names[self.format.entries[number].contestant] for number in (first, second))
-        factor = pairing_factor(scores[:, first], scores[:, second])
+        apart_in_seats = self.format.name in ("ab", "1v3")  # at one table they take points from each other
+        factor = pairing_factor(scores[:, first], scores[:, second]) if apart_in_seats else None
         figure = "edge" if unit == "deal" else "win_share"
-        return Difference(one, other, figure, mean_interval(apart), confidence_sequence(apart), factor)
+        interval = mean_interval if unit == "deal" else gap_interval
+        return Difference(one, other, figure, interval(apart), confidence_sequence(apart), factor)
+
+    def is_settled(self, unit: Unit, until: float) -> bool:
+        """Whether the running intervals are as narrow as `play` was to make them."""
+        return self._settled_at(unit, [], until) is not None
 
     def _settled_at(self, unit: Unit, more: Sequence[Page], until: float) -> int | None:
         """After how many ``more`` pages the running intervals are narrow enough; None if after all they are not."""
@@ -298,7 +314,8 @@ class Match:
         if self.format.name == "ab":
             for i, j in np.ndindex(len(entries), len(entries)):
                 if i != j:
-                    cells[i][j] = mean_interval(scores[:, i] - scores[:, j])
+                    interval = mean_interval if unit == "deal" else gap_interval
+                    cells[i][j] = interval(scores[:, i] - scores[:, j])
             return f"difference in {what}", 0.0
         for number, entry in enumerate(entries):
             interval = mean_interval if unit == "deal" else share_interval
@@ -358,15 +375,16 @@ class Match:
         """What went wrong."""
         return tuple(fault for unit in self._units() for page in self._pages[unit] for fault in page.faults)
 
-    def cards(self) -> tuple[AgentCard, ...]:
+    def agent_cards(self) -> tuple[AgentCard, ...]:
         """Who played."""
-        return tuple(card_of(name, agent) for name, agent in dict(self._players).items())
+        return tuple(AgentCard.of(name, agent) for name, agent in dict(self._players).items())
 
     def setup(self) -> Setup:
         """What has been played."""
-        count, titles = len(self.names), tuple(self._titles)
+        size, titles = len(self.names), tuple(self._titles)
         deals, games = self.played("deal"), self.played("game")
-        return Setup(titles[:count], self.rules, self.seed, self.format.name, titles[count:], deals, games)
+        isolated = self.given[2] is not None
+        return Setup(titles[:size], self.rules, self.seed, self.format.name, titles[size:], deals, games, isolated)
 
     def report(self, complete: bool = True) -> Report:
         """All of it. Raises ``ValueError`` before anything was played."""
@@ -382,7 +400,7 @@ class Match:
             self.behaviour(),
             self.paces(),
             self.faults(),
-            self.cards(),
+            self.agent_cards(),
             complete,
         )
 
@@ -432,7 +450,7 @@ def _requests(crew: Crew, unit: Unit, start: int, count: int, rows: int) -> Iter
     """The pages of the blocks from ``start`` up to ``count``, in order, so many at once as `PATIENCE` allows."""
     page = BLOCKS_A_PAGE[unit]
     most = max(1, (ROWS if unit == "deal" else ROWS // 4) // (rows * page))
-    size = min(4, most)  # pages asked for at once
+    size = 1  # pages asked for at once
     waiting: deque[tuple[float, Future[list[Page]]]] = deque()
     while start < count or waiting:
         while start < count and len(waiting) < crew.depth:
@@ -452,38 +470,14 @@ def _requests(crew: Crew, unit: Unit, start: int, count: int, rows: int) -> Iter
 # --- names ------------------------------------------------------------------------------------------------------
 
 
-def _title(spec: str | Agent) -> str:
-    return spec if isinstance(spec, str) else type(spec).__name__
-
-
 def _agents(specs: Sequence[str | Agent], rules: Rules, limits: Limits | None) -> list[Agent]:
     """Equal names are one agent, so that it is asked about all its views at once."""
     if limits is None:
         return make_agents(specs, rules)
-    unnamed = [_title(spec) for spec in specs if not isinstance(spec, str)]
+    unnamed = [name_of(spec) for spec in specs if not isinstance(spec, str)]
     if unnamed:
         raise AgentError(f"limits: only named agents can be run in processes of their own, not {', '.join(unnamed)}")
     from agents.isolated import Isolated  # not on every system
 
     apart = {spec: Isolated(str(spec), rules, *limits) for spec in specs}
     return [apart[spec] for spec in specs]
-
-
-def _told_apart(titles: Sequence[str]) -> tuple[str, ...]:
-    """Equal titles with a number behind the second and further ones."""
-    seen: Counter[str] = Counter()
-    names = []
-    for title in titles:
-        seen[title] += 1
-        names.append(title if seen[title] == 1 else f"{title} ({seen[title]})")
-    return tuple(names)
-
-
-def card_of(name: str, agent: Agent) -> AgentCard:
-    """What an agent says of itself by its attributes ``parameters``, a dataclass or a mapping, and ``weights``."""
-    found = getattr(agent, "parameters", {})
-    parameters = dataclasses.asdict(found) if dataclasses.is_dataclass(found) else found  # type: ignore[arg-type]
-    if not isinstance(parameters, Mapping):
-        parameters = {}
-    weights = getattr(agent, "weights", None)
-    return AgentCard(name, dict(parameters), weights if isinstance(weights, str) else None)

@@ -14,12 +14,9 @@ from dnfh_env._bits import U0, U1, bit, lowest, plain, popcount
 from dnfh_env.cards import CARD_NAMES, JACK_OF_DIAMONDS, NUM_SEATS, card_id
 from dnfh_env.engine import NO_SEAT, OVER
 from dnfh_env.errors import ArgumentError
-from dnfh_env.objective import centred, shot_worth
+from dnfh_env.objective import EDGE, TWELFTHS, centred, shot_worth
 from dnfh_env.rules import CALLS, FIRST_CALL, SHOT_CODES
 from dnfh_env.view import received_by
-
-TWELFTHS = 12
-"""Of a point: what edges are counted in, so that the mean over three others and four seatings is a whole number."""
 
 PLACES = ("dealer", "left", "across", "right")
 """Where a seat is, seen from the dealer."""
@@ -43,6 +40,8 @@ _KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 COUNTS: tuple[str, ...] = ("deals", *(kind + name for kind, names in _KINDS for name in names))
 """The counters by name, in the order of the last axis of `count_deals`."""
 
+_WORTH = round(TWELFTHS * EDGE)
+"""Twelfths of a point of edge that a point of standing is."""
 _DEALS, _POINTS, _EDGE = (COUNTS.index(f"{kind}:dealer") for kind in ("deals", "points", "edge"))
 _CALL = COUNTS.index(f"call:{CALLS[0]}")
 _HELD, _PASSED = (COUNTS.index(f"{kind}:{CARD_NAMES[0]}") for kind in ("held", "passed"))
@@ -135,12 +134,11 @@ def worth_of(g: Any, r: Any) -> Any:
         standing = shot_worth(g, 0), shot_worth(g, 1), shot_worth(g, 2), shot_worth(g, 3)
     else:
         standing = centred(g.entered, g.entered, 0)
-    scale = TWELFTHS * 4 // 3
     return (
-        np.int64(scale * standing[0]),
-        np.int64(scale * standing[1]),
-        np.int64(scale * standing[2]),
-        np.int64(scale * standing[3]),
+        np.int64(_WORTH * standing[0]),
+        np.int64(_WORTH * standing[1]),
+        np.int64(_WORTH * standing[2]),
+        np.int64(_WORTH * standing[3]),
     )
 
 

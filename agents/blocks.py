@@ -13,17 +13,12 @@ from agents import behaviour, luck
 from agents.formats import Format
 from agents.pages import BLOCKS_A_PAGE, Page, Unit
 from agents.referee import Player, Referee, faults_of, play_by
-from dnfh_env.agent import StochasticAgent
+from dnfh_env.agent import StochasticAgent, draws
 from dnfh_env.cards import NUM_CARDS, NUM_SEATS
 from dnfh_env.engine import GAME, NO_SEAT, PLAY, apply_all, legal_masks, new_games
-from dnfh_env.objective import POINTS, WIN, rules_of, standings_of
+from dnfh_env.errors import described
+from dnfh_env.objective import EDGE, POINTS, TWELFTHS, WIN, rules_of, standings_of
 from dnfh_env.rules import SHOT_CODES, Rules, compile_rules
-
-TWELFTHS = 12
-"""Parts of a point, or of a game, in which scores are whole numbers: edges are thirds, shares of a win twelfths."""
-
-EDGE = 4 / 3
-"""What the edge of a deal is of its standing in `POINTS`: others' mean minus mine, of the table's mean minus mine."""
 
 
 def play_pages(
@@ -31,6 +26,7 @@ def play_pages(
     players: Sequence[Player],
     rules: Rules,
     seed: int,
+    *,
     unit: Unit,
     start: int,
     stop: int,
@@ -43,7 +39,7 @@ def play_pages(
     games = new_games(rules, seed, blocks)
     seated = np.tile(format.lineups, (stop - start, 1))
     counted = np.tile(format.accounts >= 0, (stop - start, 1))
-    watch = _Watch(players, seated, compiled, blocks, warm, counted, rules)
+    watch = _Watch(players, seated, compiled, blocks, warm, counted=counted, rules=rules)
     play_by(games, compiled, watch.decide)
     deals, rows = (games, np.arange(len(games))) if unit == "deal" else watch.last_deals(rules)
     sheet = _outcomes(format, unit, games, compiled) | {"luck": _drawn(format, unit, games, watch)}
@@ -55,16 +51,23 @@ def play_pages(
 class _Watch(Referee):
     """A referee that also keeps what the records of ended games no longer hold."""
 
-    def __init__(self, *seated: Any) -> None:
-        *for_referee, self._counted, self._rules = seated
-        super().__init__(*for_referee)
-        self.drawn = np.zeros(self._counted.shape)
+    def __init__(
+        self,
+        players: Sequence[Player],
+        lineup: NDArray[np.int64],
+        compiled: NDArray[Any],
+        blocks: NDArray[np.int64],
+        warm: set[int],
+        *,
+        counted: NDArray[np.bool_],
+        rules: Rules,
+    ) -> None:
+        """As a `Referee`; ``counted``, ``bool[rows, 4]``, says which seats count for somebody."""
+        super().__init__(players, lineup, compiled, blocks, warm)
+        self.drawn = np.zeros(counted.shape)
         """``float64[rows, 4]``: what the actions that agents drew were worth above their expectation, by seat."""
-        self._stochastic = [
-            (index, agent)
-            for index, (_, agent) in enumerate(self.players)
-            if isinstance(agent, StochasticAgent) and getattr(agent, "sample", True)  # not a best action
-        ]
+        self._counted, self._rules = counted, rules
+        self._stochastic = [(index, agent) for index, (_, agent) in enumerate(players) if draws(agent)]
         self._deals: list[NDArray[Any]] = []
         self._rows: list[NDArray[np.int64]] = []
 
@@ -85,11 +88,33 @@ class _Watch(Referee):
         counted = answered[self._counted[live[answered], seats[answered]]]
         movers = self.lineup[live[counted], seats[counted]]
         for index, agent in self._stochastic:
-            own = counted[movers == index]
-            if len(own):
-                given = views.take(own)
-                worth = luck.policy_covariates(given, agent.probabilities(given), actions[own], self._rules)
-                np.add.at(self.drawn, (live[own], seats[own]), worth)
+            self._value(index, agent, live, seats, views, actions, counted[movers == index])
+
+    def _value(
+        self,
+        index: int,
+        agent: StochasticAgent,
+        live: NDArray[np.int64],
+        seats: NDArray[np.int64],
+        views: NDArray[Any],
+        actions: NDArray[np.int64],
+        own: NDArray[np.int64],
+    ) -> None:
+        """Add up what the agent's ``own`` draws were worth; to err in saying how likely they were is a fault too."""
+        if not len(own):
+            return
+        given, blocks = views.take(own), self.blocks[live[own]]
+        try:
+            worth = luck.policy_covariates(given, agent.probabilities(given.copy()), actions[own], self._rules)
+        except Exception as error:
+            if (blocks == blocks[0]).all():
+                self.blame(index, int(blocks[0]), f"probabilities: {described(error)}", given[0], None)
+                self.drawn[self.blocks == blocks[0]] = 0.0
+                return
+            for block in np.unique(blocks):  # it shows whose fault it is
+                self._value(index, agent, live, seats, views, actions, own[blocks == block])
+            return
+        np.add.at(self.drawn, (live[own], seats[own]), worth)
 
     def last_deals(self, rules: Rules) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Every deal that was played, as a game of its own that has ended, and the rows that they come from."""
@@ -122,8 +147,11 @@ def _outcomes(format: Format, unit: Unit, games: NDArray[Any], compiled: NDArray
 
 
 def _by_entry(format: Format, by_seat: NDArray[Any]) -> Any:
-    """Sums ``[blocks, entries]`` of ``[rows, 4]`` over the seats that count for an entry."""
-    return by_seat.reshape(-1, 4 * format.rows) @ format.members
+    """Sums ``[blocks, entries]`` of ``[rows, 4]`` over the seats that count for an entry.
+
+    Not as a product of matrices, whose sums of floats depend on how many blocks there are.
+    """
+    return np.einsum("bs,se->be", by_seat.reshape(-1, 4 * format.rows), format.members)
 
 
 def places(games: NDArray[Any], compiled: NDArray[Any]) -> NDArray[np.int64]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations, count, permutations
 from typing import Literal, get_args
 
 import numpy as np
@@ -131,3 +131,14 @@ _FORMATS: dict[FormatName, tuple[int, Callable[[int], tuple[list[Entry], list[Ro
     "field": (4, _field),
 }
 """The fewest contestants, and what builds entries and rows."""
+
+
+def told_apart(titles: Sequence[str], players: Sequence[int]) -> tuple[str, ...]:
+    """Names of players: equal titles of different ones get a number behind the second and further ones."""
+    names: dict[int, str] = {}
+    for title, player in zip(titles, players, strict=True):
+        taken = set(names.values())
+        further = (f"{title} ({number})" for number in count(2))
+        free = title if title not in taken else next(name for name in further if name not in {*taken, *titles})
+        names.setdefault(player, free)
+    return tuple(names[player] for player in players)

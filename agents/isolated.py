@@ -27,6 +27,8 @@ from typing import Any, BinaryIO, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.plain import decoded, encoded
+from agents.results import AgentCard
 from dnfh_env.agent import REGISTRY, Agent, answer, make_agent
 from dnfh_env.errors import AgentError, ArgumentError, DnfhError, shown, whole
 from dnfh_env.rules import Rules, checked_rules
@@ -89,6 +91,8 @@ class Isolated:
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
             raise ArgumentError(f"seconds: {shown(seconds)} is not a number above 0")
         self.spec = spec
+        self.card = AgentCard(spec)
+        """What the agent says of itself."""
         self.rules = checked_rules(rules)
         self.seconds = float(seconds)
         self.megabytes = int(whole("megabytes", megabytes, 1))
@@ -164,7 +168,9 @@ class Isolated:
                 "megabytes": self.megabytes,
             }
             try:
-                self._exchange(_SET_UP, json.dumps(given).encode(), _READY, _LONGEST, max(self.seconds, _STARTING))
+                message = json.dumps(given).encode()
+                said = self._exchange(_SET_UP, message, _READY, _LONGEST, max(self.seconds, _STARTING))
+                self.card = _card_from(said)
             except AgentError:  # nothing was built
                 self._drop()
                 raise
@@ -185,6 +191,14 @@ class Isolated:
         child, self._child = self._child, None
         if child is not None:
             child.end()
+
+
+def _card_from(said: bytes) -> AgentCard:
+    try:
+        card: AgentCard = decoded(AgentCard, json.loads(said), "card")
+    except (ValueError, RecursionError):
+        raise _Failure(f"it answered nonsense: {shown(said)}") from None
+    return card
 
 
 class _Failure(Exception):
@@ -306,7 +320,8 @@ def _built(given: dict[str, Any], going: BinaryIO) -> Agent:
     except DnfhError as error:
         _send(going, *_said(error))
         sys.exit()
-    _send(going, _READY, b"")
+    said = json.dumps(encoded(AgentCard.of(given["spec"], agent))).encode()
+    _send(going, _READY, said if len(said) <= _LONGEST else json.dumps(encoded(AgentCard(given["spec"]))).encode())
     return agent
 
 

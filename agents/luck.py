@@ -60,15 +60,12 @@ from dnfh_env.cards import DECK, HAND_SIZE, NUM_CARDS, NUM_SEATS, RANKS, SUITS
 from dnfh_env.engine import NUM_ACTIONS, PICK, PLAY
 from dnfh_env.errors import ArgumentError, shown, whole
 from dnfh_env.game import Game
-from dnfh_env.objective import POINTS, standings_of
+from dnfh_env.objective import EDGE, POINTS, standings_of
 from dnfh_env.rules import KITTY, Rules, checked_rules, compile_rules
 
 HAND_VALUE = Path(__file__).with_name("hand_value.json")
 """What ``benchmarks/fit_hand_value.py`` found the features of a hand to be worth."""
 HAND_VALUE_FORMAT = "dnfh-hand-value-1"
-
-EDGE = NUM_SEATS / (NUM_SEATS - 1)
-"""The mean of the other three minus mine, beside the mean of all four minus mine."""
 
 # --- the adjustment ---------------------------------------------------------------------------------------------
 
@@ -457,7 +454,7 @@ def kitty_covariates(games: NDArray[Any]) -> NDArray[np.float64]:
     dealt = games["call"] == KITTY
     if (games["num_picks"][dealt] < NUM_SEATS * 3).any():
         raise ArgumentError("kitty_covariates: a kitty has not been dealt out yet")
-    got = _holding(games["kitty"].ravel()) @ _hand_value().cards
+    got = np.einsum("sc,c->s", _holding(games["kitty"].ravel()), _hand_value().cards)  # in the same order for any n
     by_seat = got.reshape(-1, NUM_SEATS)
     luck: NDArray[np.float64] = np.where(dealt[:, None], by_seat - by_seat.mean(axis=1, keepdims=True), 0.0)
     return luck

@@ -14,6 +14,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.plain import decoded
 from agents.results import Fault
 from dnfh_env.errors import DnfhError
 
@@ -87,8 +88,12 @@ class Page:
         if arrays["ahead"].size == 0:
             arrays["ahead"] = np.zeros((blocks, 0, 0), np.int64)
         arrays["behaviour"] = arrays["behaviour"].reshape(fields["shape"])
-        faults = tuple(Fault(**fault) for fault in fields["faults"])
-        if fields["unit"] not in BLOCKS_A_PAGE or arrays["scores"].ndim != 2 or len(arrays["luck"]) != blocks:
+        faults: tuple[Fault, ...] = decoded(tuple[Fault, ...], fields["faults"], "faults")
+        entries = arrays["scores"].shape[1:]
+        shapes = {"points": entries, "shots": entries, "luck": (*entries, 2), "ahead": arrays["ahead"].shape[1:]}
+        fits = all(arrays[name].shape == (blocks, *shape) for name, shape in shapes.items())
+        fits &= arrays["ahead"].ndim == 3 and arrays["behaviour"].ndim == 2 and len(times) == len(arrays["seconds"])
+        if fields["unit"] not in BLOCKS_A_PAGE or len(entries) != 1 or not fits:
             raise ValueError("not a page")
         return cls(fields["unit"], int(fields["start"]), times=times, faults=faults, **arrays)
 
@@ -151,7 +156,7 @@ class Log:
         for number, fields in enumerate(rest, 2):
             try:
                 page = Page.from_dict(fields)
-            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
                 raise DnfhError(f"{self.path}, line {number}: damaged: {type(error).__name__} {error}") from error
             if page.start != reached[page.unit]:
                 expected = reached[page.unit]
@@ -183,6 +188,12 @@ def _whole_lines(file: IO[bytes]) -> Iterator[bytes]:
         whole += len(line)
         yield line
     file.truncate(whole)
+
+
+def has_begun(folder: str | Path) -> bool:
+    """Whether there is a log in ``folder`` that says what is played."""
+    path = Path(folder) / LOG_NAME
+    return path.exists() and b"\n" in path.read_bytes()[:1_000_000]
 
 
 def read_header(folder: str | Path) -> dict[str, Any]:

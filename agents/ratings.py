@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -85,15 +86,22 @@ def _checked(wins: ArrayLike, names: Sequence[str]) -> NDArray[np.float64]:
     return tied.reshape(len(tied), n * n)
 
 
+def check_fitter() -> None:
+    """Raise `DnfhError` if the library that fits strengths is not there."""
+    if find_spec("choix") is None:
+        raise DnfhError("ratings need choix, which is not installed: pip install 'dnfh[evaluate]'")
+
+
 def _fitter(n: int) -> Any:
     """A function that fits log-strengths, ``float64[n]``, to wins, ``float64[n * n]`` in any unit, from a guess."""
-    try:
-        import choix
-    except ModuleNotFoundError as error:
-        raise DnfhError(f"ratings need {error.name}, which is not installed: pip install 'dnfh[train]'") from error
+    check_fitter()
+    import choix
 
     def fit(wins: NDArray[np.float64], guess: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        return choix.ilsr_pairwise_dense(wins.reshape(n, n), initial_params=guess)
+        try:
+            return choix.ilsr_pairwise_dense(wins.reshape(n, n), initial_params=guess)
+        except RuntimeError as error:
+            raise DnfhError(f"ratings: no strengths could be fitted: {error}") from error
 
     return fit if n > 1 else lambda wins, guess=None: np.zeros(n)
 

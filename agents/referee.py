@@ -149,7 +149,7 @@ class Referee:
         except AgentError as error:
             own = blocks[asked]
             if (own == own[0]).all():
-                self._blame(index, int(own[0]), str(error), views[asked[0]], None)
+                self.blame(index, int(own[0]), str(error), views[asked[0]], None)
                 return []
             apart = [asked[own == block] for block in np.unique(own)]  # it shows whose fault it is
             return [part for each in apart for part in self._ask(index, views, keys, blocks, each, actions)]
@@ -159,10 +159,11 @@ class Referee:
         for i in np.flatnonzero(~legal):
             action = int(answers[i])
             said = f"{name}: {describe_illegal(action, int(legal_sets[i]))}"
-            self._blame(index, int(blocks[asked[i]]), said, views[asked[i]], action)
+            self.blame(index, int(blocks[asked[i]]), said, views[asked[i]], action)
         return [asked[legal]]
 
-    def _blame(self, index: int, block: int, message: str, view: Any, action: int | None) -> None:
+    def blame(self, index: int, block: int, message: str, view: Any, action: int | None) -> None:
+        """Note what a player did wrong, and ask it no more in this block."""
         if (index, block) not in self._excluded:
             self._excluded.add((index, block))
             self.faults.append((index, block, message, describe_view(view), action))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from agents.stats import Interval
+from dnfh_env.agent import Agent
 from dnfh_env.rules import Rules
 
 
@@ -27,6 +32,8 @@ class Setup:
     """Blocks of one deal."""
     games: int = 0
     """Blocks of one whole game."""
+    isolated: bool = False
+    """Whether agents ran in processes of their own."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +48,16 @@ class Result:
     card_points: Interval | None = None
     """A deal, t-interval over blocks of one deal."""
     shots: Interval | None = None
-    """Rate of deals the contestant shot, Wilson's interval over deals."""
+    """Rate of deals the contestant shot, over blocks of one deal, within 0 and 1."""
     win_share: Interval | None = None
     """A game, over blocks of one game, within 0 and 1."""
     adjusted_edge: Interval | None = None
     """`edge` with luck taken out, see `agents.luck`."""
     luck_factor: float | None = None
     """By how much that cut the variance of a block; 1 is not at all."""
+    running: Interval | None = None
+    """Of `edge`, or without deals of `win_share`: holds at every moment of a run at once, so that one may look and
+    stop; see `agents.stats.confidence_sequence`."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,8 @@ class Difference:
     running: Interval
     """Holds at every moment of a run at once, so that one may look and stop; see `agents.stats.confidence_sequence`."""
     pairing_factor: float | None
-    """How many times the variance would be without the pairing; None where the difference does not vary."""
+    """How many times the variance would be if each had been dealt cards of its own; None where both sit at one table,
+    or the difference does not vary."""
 
 
 @dataclass(frozen=True)
@@ -142,3 +153,42 @@ class AgentCard:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     weights: str | None = None
     """SHA-256 of its weights."""
+
+    source: str | None = None
+    """SHA-256 of the file of its class, where that is not one of this project."""
+
+    @classmethod
+    def of(cls, name: str, agent: Agent) -> AgentCard:
+        """What an agent says of itself by its attributes ``parameters``, a dataclass or a mapping, and ``weights``.
+
+        Nothing that these do can raise; an agent with an `AgentCard` as its attribute ``card`` has that one.
+        """
+        try:
+            card = getattr(agent, "card", None)
+            if isinstance(card, AgentCard):
+                return replace(card, name=name)
+            found, weights = getattr(agent, "parameters", None), getattr(agent, "weights", None)
+            if is_dataclass(found) and not isinstance(found, type):
+                found = asdict(found)
+            known = _simple(found) if isinstance(found, Mapping) else {}
+            return cls(name, known, weights if isinstance(weights, str) else None, _source_of(agent))
+        except Exception:  # foreign code, or more than can be told
+            return cls(name)
+
+
+def _simple(value: Any, depth: int = 4) -> Any:
+    """JSON values that are the same in every run; of what JSON does not know, and of what lies too deep, the type."""
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if depth and isinstance(value, Mapping):
+        return {str(key): _simple(item, depth - 1) for key, item in value.items()}
+    if depth and isinstance(value, list | tuple):
+        return [_simple(item, depth - 1) for item in value]
+    return str(value) if isinstance(value, float) else type(value).__name__
+
+
+def _source_of(agent: Agent) -> str | None:
+    if type(agent).__module__.partition(".")[0] in ("agents", "dnfh_env"):
+        return None
+    file = getattr(sys.modules.get(type(agent).__module__), "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None

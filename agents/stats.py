@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,18 +48,6 @@ class Interval:
         """Half the width."""
         return (self.high - self.low) / 2
 
-    def to_dict(self) -> dict[str, float | int | None]:
-        """As JSON values; an infinite bound is null."""
-        low, high = (bound if math.isfinite(bound) else None for bound in (self.low, self.high))
-        return {"mean": self.mean, "low": low, "high": high, "n": self.n}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Interval:
-        """The inverse of `to_dict`."""
-        low = -math.inf if fields["low"] is None else fields["low"]
-        high = math.inf if fields["high"] is None else fields["high"]
-        return cls(fields["mean"], low, high, fields["n"])
-
 
 def mean_interval(values: ArrayLike) -> Interval:
     """Student's t-interval of independent observations, such as the scores of blocks.
@@ -93,6 +80,19 @@ def share_interval(values: ArrayLike) -> Interval:
     mean = min(1.0, float(sample.mean()))  # which may round to more
     padded = mean_interval(np.append(sample, [0.0, 1.0]))
     return Interval(mean, max(0.0, min(mean, padded.low)), min(1.0, max(mean, padded.high)), len(sample))
+
+
+def gap_interval(values: ArrayLike) -> Interval:
+    """`share_interval` for differences of two shares, which lie from -1 to 1: one block at each end is added.
+
+    The interval of the negated values is the negated interval to the last bit. Raises `ArgumentError` without any.
+    """
+    sample = _sample("gap_interval", values)
+    n = len(sample)
+    mean, centre = float(sample.mean()), float(sample.sum()) / (n + 2)
+    squares = float(((sample - centre) ** 2).sum()) + ((1 - centre) ** 2 + (1 + centre) ** 2)
+    margin = t_quantile((1 + CONFIDENCE) / 2, n + 1) * math.sqrt(squares / (n + 1) / (n + 2))
+    return Interval(mean, max(-1.0, min(mean, centre - margin)), min(1.0, max(mean, centre + margin)), n)
 
 
 def rate_interval(count: int, n: int) -> Interval:
@@ -223,10 +223,12 @@ def pairing_factor(first: ArrayLike, second: ArrayLike) -> float | None:
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise ArgumentError(f"pairing_factor: expected scores of the same blocks, got shapes {a.shape} and {b.shape}")
-    if len(a) < 2 or np.ptp(a - b) == 0:
-        return None
-    return float((a.var() + b.var()) / (a - b).var())
+    apart, together = (a - b).var() if len(a) else 0.0, a.var() + b.var() if len(a) else 0.0
+    return float(together / apart) if apart > ROUNDING * together else None
 
+
+ROUNDING = 1e-24
+"""Part of a variance that rounding alone may make."""
 
 DRAWS = 500
 """Resamplings of a bootstrap, unless asked otherwise."""
@@ -280,6 +282,8 @@ def _sample(where: str, values: ArrayLike) -> NDArray[np.float64]:
     sample = np.asarray(values, np.float64)
     if sample.ndim != 1 or len(sample) == 0:
         raise ArgumentError(f"{where}: expected at least one observation in a row, got shape {sample.shape}")
+    if not np.isfinite(sample).all():
+        raise ArgumentError(f"{where}: expected finite observations, got {shown(sample[~np.isfinite(sample)][0])}")
     return sample
 
 

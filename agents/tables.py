@@ -17,15 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.arena import SEED
+from agents.files import write_text
+from agents.formats import told_apart
+from agents.plain import encoded
 from agents.referee import Player, play_out
-from agents.report.plain import encoded
+from agents.report.figures import one_line
 from agents.stats import Interval, mean_interval
-from dnfh_env.agent import Agent, make_agents
+from dnfh_env.agent import Agent, make_agents, name_of
 from dnfh_env.cards import NUM_SEATS
 from dnfh_env.engine import NEXT_GAME, NO_SEAT, new_games
 from dnfh_env.errors import ArgumentError, shown, whole
 from dnfh_env.notation import check_counter
-from dnfh_env.objective import WIN, standings_of
+from dnfh_env.objective import TWELFTHS, WIN, standings_of
 from dnfh_env.rules import Rules, checked_rules, compile_rules
 from dnfh_env.table import follow_on, leavers_of
 
@@ -36,9 +39,7 @@ TABLE_GAMES = 10
 """Games that one table plays at most, unless said otherwise."""
 
 _GAMES, _WAITED, _WINS, _SHOTS, _BESIDE, _SENT = range(6)
-"""What a table keeps books of for each contestant; wins in parts of one, see `_WIN`."""
-_WIN = 12
-"""Parts of a win, so that it can be shared by two, three or four in whole numbers."""
+"""What a table keeps books of for each contestant; wins in parts of one, see `TWELFTHS`."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ class _Hall:
                 f"contestants: expected at least {NUM_SEATS} for a table, got {shown(self.contestants)}"
             )
         agents = make_agents(self.contestants, self.rules)
-        names = [spec if isinstance(spec, str) else type(spec).__name__ for spec in self.contestants]
+        names = told_apart([name_of(spec) for spec in self.contestants], range(len(self.contestants)))
         self.players = list(zip(names, agents, strict=True))
 
     def open(self, first: int, games: int, most: int) -> list[_Table]:
@@ -187,7 +188,7 @@ class _Hall:
             if dealers is not None:
                 follow_on(games, self.rules, dealers)
             play_out(games, compiled, np.array([table.seated for table in tables]), self.players)
-            wins = np.rint(_WIN * (standings_of(games, compiled, WIN) + 1 / NUM_SEATS)).astype(np.int64)
+            wins = np.rint(TWELFTHS * (standings_of(games, compiled, WIN) + 1 / NUM_SEATS)).astype(np.int64)
             for table, parts, leaver in zip(tables, wins.tolist(), leavers_of(games, self.rules).tolist(), strict=True):
                 table.end_game(parts, leaver, self.rules)
             if progress is not None:
@@ -217,8 +218,8 @@ def line_up(seed: int, number: int, count: int) -> list[int]:
 def _score(name: str, books: NDArray[np.int64]) -> TableScore:
     """Of the books of one contestant, ``int64[tables, 6]``."""
     games, waited, wins, shots, beside, sent = books.sum(axis=0).tolist()
-    share = ratio_interval(books[:, _WINS] / _WIN, books[:, _GAMES]) if games else None
-    return TableScore(name, games, waited, wins / _WIN, share, shots, beside, sent)
+    share = ratio_interval(books[:, _WINS] / TWELFTHS, books[:, _GAMES]) if games else None
+    return TableScore(name, games, waited, wins / TWELFTHS, share, shots, beside, sent)
 
 
 def ratio_interval(wins: NDArray[np.float64], games: NDArray[np.int64]) -> Interval:
@@ -253,15 +254,12 @@ def table(result: TableResult) -> Table:
         share = score.win_share
         shown = "–" if share is None else f"{100 * share.mean:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
         numbers = (score.games, score.waited, f"{score.wins:.1f}", shown, score.shots, score.beside_shooter, score.sent)
-        made.add_row(score.name, *map(str, numbers))
+        made.add_row(one_line(score.name), *map(str, numbers))
     return made
 
 
 def save(result: TableResult, folder: Path) -> Path:
     """Write the result as ``tables.json`` into ``folder``, which is made if need be; returns where it is."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "tables.json"
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(encoded(result), indent=2) + "\n", encoding="utf-8")
-    new.replace(path)
+    write_text(path, json.dumps(encoded(result), indent=2) + "\n")
     return path

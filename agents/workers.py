@@ -6,12 +6,16 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
 from types import TracebackType
+from typing import Any
 
 from agents.arena import Match
 from agents.pages import Page, Unit
+from dnfh_env.agent import REGISTRY
 from dnfh_env.errors import AgentError, whole
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -40,10 +44,10 @@ class Workers:
         """
         self.depth = 2 * int(whole("workers", count, 1))
         try:
-            setup = pickle.dumps((*match.given, match.rules, match.seed, match.format.name))
+            setup = pickle.dumps((REGISTRY, *match.given, match.rules, match.seed, match.format.name))
         except Exception as error:
             raise AgentError(f"workers: an agent cannot be sent to another process: {error}") from error
-        self._others = set(multiprocessing.active_children())
+        others = set(multiprocessing.active_children())
         before = {name: os.environ.get(name) for name in ONE_THREAD}
         os.environ.update({name: value or "1" for name, value in before.items()})
         try:
@@ -51,6 +55,7 @@ class Workers:
             self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(setup,))
             for future in [self._pool.submit(os.getpid) for _ in range(count)]:
                 future.result()  # they have begun, or cannot
+            self._own = set(multiprocessing.active_children()) - others
         except BrokenProcessPool as error:
             raise AgentError("workers: a process could not build the agents; see above") from error
         finally:
@@ -65,7 +70,7 @@ class Workers:
     def close(self) -> None:
         """End the processes at once, whatever they are doing."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        for process in set(multiprocessing.active_children()) - self._others:
+        for process in self._own:
             process.terminate()
 
     def __enter__(self) -> Workers:
@@ -79,9 +84,16 @@ class Workers:
 
 def _begin(setup: bytes) -> None:
     global _match
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this ends it
-    contestants, others, limits, rules, seed, format = pickle.loads(setup)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this ends it, and takes it along when it is killed
+    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
+    registry, contestants, others, limits, rules, seed, format = pickle.loads(setup)
+    REGISTRY.update(registry)
     _match = Match(contestants, others or "random", rules, seed, format=format, limits=limits)
+
+
+def _end_with(parent: Any) -> None:
+    wait([parent.sentinel])
+    os._exit(1)
 
 
 def _play(unit: Unit, start: int, stop: int) -> list[Page]:

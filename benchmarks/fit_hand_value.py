@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents import luck
-from agents.luck import EDGE
+from agents.files import write_text
 from dnfh_env.agent import Agent, FusedAgent, StochasticAgent, ask, make_agent
 from dnfh_env.cards import CARD_NAMES, NUM_CARDS, NUM_SEATS
 from dnfh_env.engine import OVER, apply_all, keys_of, legal_masks, new_games
-from dnfh_env.objective import POINTS, standings_of
+from dnfh_env.objective import EDGE, POINTS, standings_of
 from dnfh_env.rules import Rules, compile_rules
 from dnfh_env.view import views_of
 
@@ -80,9 +80,7 @@ def solved(products: NDArray[np.float64], sums: NDArray[np.float64], names: Any)
 
 def save(content: dict[str, Any], path: Path) -> None:
     """Write all of it or nothing."""
-    unfinished = path.with_name(path.name + ".new")
-    unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    write_text(path, json.dumps(content, indent=1) + "\n")
 
 
 class Blocks(NamedTuple):

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.arena import Match
+from agents.files import write_text
 from agents.greedy import Greedy
 from agents.stats import mean_interval, running_bounds
 from dnfh_env.agent import RandomAgent
@@ -184,10 +185,7 @@ def kept_parts(path: Path, setup: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    beside = path.with_suffix(".tmp")
-    beside.write_text(json.dumps(content, indent=1) + "\n")
-    beside.replace(path)
+    write_text(path, json.dumps(content, indent=1) + "\n")
 
 
 def played_evaluations(pool: ProcessPoolExecutor, evaluations: int) -> Iterator[Scores]:

@@ -30,6 +30,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from agents import heuristic
+from agents.files import write_text
 from agents.heuristic import Parameters, compile_parameters
 from agents.suites import FOLDER, SUITE_FORMAT, SUITES, positions_digest
 from dnfh_env._bits import U0, U1, bit, lowest, nth_set, popcount
@@ -67,15 +68,13 @@ from dnfh_env.engine import (
 )
 from dnfh_env.game import PHASES
 from dnfh_env.notation import action_to_string, position_to_string
-from dnfh_env.objective import POINTS, standing
+from dnfh_env.objective import EDGE, POINTS, standing
 from dnfh_env.rules import FIRST_CALL, KITTY, SPLITS, Rules, compile_rules
 from dnfh_env.view import VIEW, look, views_of
 
 RULES = Rules(max_deals=1)
 TIE = 0.1
 """Actions within so many points of the best are as good, as equal cards are."""
-EDGE = NUM_SEATS / (NUM_SEATS - 1)
-"""The mean of the other three minus mine, beside the mean of all four minus mine."""
 
 _FACTORIALS = np.cumprod(np.concatenate([[1.0], np.arange(1.0, 14.0)]))
 _DECK = np.uint64(DECK)
@@ -713,9 +712,7 @@ def save(document: dict[str, Any], path: Path) -> None:
     """Write all of it or nothing, a position a line."""
     head = json.dumps({key: value for key, value in document.items() if key != "positions"}, indent=1)
     lines = ",\n".join(json.dumps(found) for found in document["positions"])
-    unfinished = path.with_name(path.name + ".new")
-    unfinished.write_text(f'{head[:-2]},\n "positions": [\n{lines}\n]}}\n', encoding="utf-8")
-    unfinished.replace(path)
+    write_text(path, f'{head[:-2]},\n "positions": [\n{lines}\n]}}\n')
 
 
 def main() -> None:

@@ -30,11 +30,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from agents import greedy, heuristic
+from agents.files import write_text
 from agents.heuristic import Parameters, compile_parameters
 from agents.stats import mean_interval, rate_interval
-from dnfh_env.cards import NUM_SEATS
 from dnfh_env.engine import NO_SEAT, OVER, apply, key_of, keys_of_deal, legal, new_games, random_action
-from dnfh_env.objective import POINTS, standings_of
+from dnfh_env.objective import EDGE, POINTS, standings_of
 from dnfh_env.rules import Rules, compile_rules
 from dnfh_env.view import VIEW, look
 
@@ -56,8 +56,6 @@ SEARCH_SEEDS = 10_000_000
 """A search takes its deals from here on, two seeds a step; `--confirm-seed` must lie below."""
 STEPS = 1_000_000
 """The most steps of a search, so that searches of other ``--seed`` have other deals."""
-EDGE = NUM_SEATS / (NUM_SEATS - 1)
-"""The mean of the other three minus mine, beside the mean of all four minus mine."""
 FEW, MANY = 1_000, 10_000
 """Blocks of a first and of a second look."""
 PROMISING, BETTER = 0.5, 2.0
@@ -154,10 +152,7 @@ class Found:
 
     def save(self, path: Path) -> None:
         """Write all of it or nothing."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(path.name + ".new")
-        unfinished.write_text(json.dumps(asdict(self), indent=2))
-        unfinished.replace(path)
+        write_text(path, json.dumps(asdict(self), indent=2))
 
     @classmethod
     def load(cls, path: Path) -> Found:

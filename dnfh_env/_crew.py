@@ -38,21 +38,21 @@ def together(work: Work, threads: int) -> None:
 
 def _undisturbed(work: Callable[[], None]) -> None:
     """``work()``; Ctrl-C is heard afterwards, since within it would leave some rows behind the others."""
-    heard: list[tuple[int, Any]] = []
+    heard: list[int] = []
     ours = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT) if ours else None
     if before is None:  # signals go elsewhere
         return work()
     try:
         try:
-            signal.signal(signal.SIGINT, lambda *what: heard.append(what))
+            signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
             work()
         finally:
             signal.signal(signal.SIGINT, before)
     finally:
         signal.signal(signal.SIGINT, before)  # again, if a handler of another signal raised in the first
-        if heard and callable(before):
-            before(*heard[0])
+        if heard:
+            signal.raise_signal(signal.SIGINT)
 
 
 class _Call:

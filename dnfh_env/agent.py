@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dnfh_env._bits import U1, plain, unpack
 from dnfh_env.cards import names_in
 from dnfh_env.engine import NUM_ACTIONS, OVER, apply, next_game, play_random, random_action
-from dnfh_env.errors import AgentError, DnfhError
+from dnfh_env.errors import AgentError, DnfhError, described
 from dnfh_env.notation import action_to_string, describe_illegal, hand_to_string
 from dnfh_env.rules import Rules, checked_rules
 from dnfh_env.view import VIEW, look, table_cards
@@ -67,7 +67,10 @@ class FusedAgent(Agent, Protocol):
 
 @runtime_checkable
 class StochasticAgent(Agent, Protocol):
-    """An agent that says with which probabilities it acts, so that the luck in its draws can be told from its skill."""
+    """An agent that says with which probabilities it acts, so that the luck in its draws can be told from its skill.
+
+    One with an attribute ``sample`` that is False draws nothing, see `draws`.
+    """
 
     def probabilities(self, views: NDArray[Any]) -> NDArray[np.float64]:
         """How likely ``act`` is to choose each action, its seed being random.
@@ -79,6 +82,11 @@ class StochasticAgent(Agent, Protocol):
             ``float64[B, 64]``, rows that sum to 1 over the legal actions.
         """
         ...
+
+
+def draws(agent: Agent) -> TypeGuard[StochasticAgent]:
+    """Whether an agent leaves its actions to chance and says with which probabilities."""
+    return isinstance(agent, StochasticAgent) and bool(getattr(agent, "sample", True))
 
 
 def is_fused(agent: Agent) -> TypeGuard[FusedAgent]:
@@ -199,6 +207,11 @@ def make_agent(spec: str | Agent, rules: Rules | None = None) -> Agent:
     return _build(spec, spec, rules, [], {})
 
 
+def name_of(spec: str | Agent) -> str:
+    """What an agent is called: its name as it was given, or that of its class."""
+    return spec if isinstance(spec, str) else type(spec).__name__
+
+
 def three_others(name: str, others: str | Agent | Sequence[str | Agent]) -> list[str | Agent]:
     """Who sits at left, across and right: three, or one for all; else `AgentError` that begins with ``name``."""
     single = isinstance(others, str) or not isinstance(others, Sequence)
@@ -288,9 +301,9 @@ def answer(agent: Agent, views: NDArray[Any], rng: NDArray[np.uint64], name: str
         found = np.asarray(agent.act(views, rng))
     except AgentError:
         raise  # it says all itself
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         asked = f"{len(views)} views, the first: {describe_view(views[0])}" if len(views) else "nothing"
-        raise AgentError(f"{name}: act raised {type(error).__name__}: {error} (asked about {asked})") from error
+        raise AgentError(f"{name}: act raised {described(error)} (asked about {asked})") from error
     if found.shape != (len(views),) or not np.issubdtype(found.dtype, np.integer):
         raise AgentError(
             f"{name}: act returned {found.dtype}{list(found.shape)}, expected whole numbers of shape [{len(views)}]"

@@ -18,6 +18,14 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
+def described(error: BaseException) -> str:
+    """The type and the words of an error; never an error itself."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # others' errors may do anything, even here
+        return type(error).__name__
+
+
 class DnfhError(ValueError):
     """Base of every error that dnfh raises for bad input."""
 

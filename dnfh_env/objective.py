@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dnfh_env._bits import plain, popcount
+from dnfh_env.cards import NUM_SEATS
 from dnfh_env.engine import NO_SEAT, OVER, PLAY, apply
 from dnfh_env.errors import ArgumentError, one_of, shown
 from dnfh_env.rules import SHOT_CODES, Rules
@@ -23,6 +24,11 @@ Reward = Literal["win", "points"]
 
 SHOT_VALUE = 52
 """What a shot game costs each other seat in card points: a chosen constant, near what one is worth at level scores."""
+
+EDGE = NUM_SEATS / (NUM_SEATS - 1)
+"""The edge of a deal, the mean of the other three minus mine, beside its standing, the mean of all four minus mine."""
+TWELFTHS = 12
+"""Parts in which edges and shares of a win are whole numbers: edges are thirds of a point, a win is shared by four."""
 
 WIN, POINTS = range(2)
 REWARDS: dict[Reward, int] = {"win": WIN, "points": POINTS}

@@ -34,7 +34,9 @@ LAYERS: dict[str, list[list[str | tuple[str, ...]]]] = {
     "agents": [
         ["stats", "beliefs", ("facts", "greedy", "heuristic")],
         ["search", "learned"],
-        ["results", "formats", "behaviour", "isolated", "luck"],
+        ["results", "formats", "behaviour", "luck"],
+        ["plain", "files"],
+        ["isolated"],
         ["ratings", "pages", "referee"],
         ["report"],
         ["blocks"],

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.arena import SEED, Match, card_of, evaluate
+from agents.arena import SEED, Match, evaluate
 from agents.blocks import places
 from agents.greedy import Greedy
 from agents.heuristic import Heuristic
 from agents.pages import BLOCKS_A_PAGE, Page, Unit
 from agents.results import AgentCard, Result
-from agents.stats import mean_interval, rate_interval, running_bounds, share_interval
+from agents.stats import mean_interval, running_bounds, share_interval
 from dnfh_env import AgentError, ArgumentError, Game, Rules
 from dnfh_env.agent import Agent, RandomAgent
 from dnfh_env.cards import card_id, mask_of
@@ -106,11 +106,13 @@ def naive_deal(seating: list[str], number: int) -> tuple[list[float], list[int],
 def test_figures_of_deals_are_those_of_the_definitions() -> None:
     line = ["random", *SHOTS["against"]]
     edges, points, shots, been_shot = np.empty((6, 4)), np.empty((6, 4)), 0, 0
+    shot_shares = np.zeros(6)
     for number in range(6):
         for seat in range(4):
             edge, taken, shooter = naive_deal([line[(s - seat) % 4] for s in range(4)], number)
             edges[number, seat], points[number, seat] = edge[seat], taken[seat]
             shots += shooter == seat
+            shot_shares[number] += (shooter == seat) / 4
             been_shot += shooter not in (seat, None)
     assert (shots, been_shot) == (2, 2)
     result = evaluate("random", **SHOTS)
@@ -118,7 +120,7 @@ def test_figures_of_deals_are_those_of_the_definitions() -> None:
     assert result.edge.mean == pytest.approx(edges.mean())
     assert result.edge.margin == pytest.approx(mean_interval(edges.mean(axis=1)).margin)
     assert result.card_points == mean_interval(points.mean(axis=1))
-    assert result.shots == rate_interval(2, 24)
+    assert result.shots == share_interval(shot_shares)
 
 
 def naive_game(seating: list[str], number: int) -> Game:
@@ -413,6 +415,7 @@ def test_names_in_results() -> None:
     result = Match(Greedy(), ["random", "greedy", RandomAgent()]).result()
     assert result == Result("Greedy", ("random", "greedy", "RandomAgent"))
     assert Match(["greedy", Greedy(), "greedy", "greedy"]).names == ("greedy", "Greedy", "greedy (2)", "greedy (3)")
+    assert len(set(Match([Greedy()] * 3).names)) == 3
 
 
 @pytest.mark.parametrize("others", [[], ["random"] * 2, ["random"] * 4])
@@ -429,9 +432,9 @@ def test_unknown_agents_and_seeds() -> None:
 
 
 def test_agents_say_what_they_are() -> None:
-    assert card_of("greedy", Greedy()) == AgentCard("greedy")
-    assert card_of("h", Heuristic(shot_try=3)).parameters["shot_try"] == 3
-    weights = {card.name: card.weights for card in Match("learned").cards()}
+    assert AgentCard.of("greedy", Greedy()) == AgentCard("greedy")
+    assert AgentCard.of("h", Heuristic(shot_try=3)).parameters["shot_try"] == 3
+    weights = {card.name: card.weights for card in Match("learned").agent_cards()}
     assert len(weights["learned"] or "") == 64 and weights["random"] is None
 
 
@@ -460,6 +463,57 @@ def test_behaviour_counts_every_deal_of_games_too() -> None:
     seatings = [["greedy" if s == seat else "random" for s in range(4)] for seat in range(4)]
     deals = sum(naive_game(seating, number).deal + 1 for number in range(2) for seating in seatings)
     assert match.behaviour()[0].counts["deals"] == deals
+
+
+def test_more_seatings_of_the_same_hands_do_not_make_shots_more_certain() -> None:
+    alone = play(Match("heuristic", "greedy"), 300).result().shots
+    field = play(Match(["heuristic", "greedy", "greedy-v1", "greedy"], format="field"), 300).results()[0].shots
+    assert alone and field
+    assert field.margin > alone.margin / 2  # with six times as many deals, of the same cards
+
+
+def test_pairing_is_a_matter_of_cards_and_not_of_one_table() -> None:
+    for format, known in (("ab", True), ("1v3", True), ("2v2", False), ("field", False)):
+        names = ["heuristic", "greedy", "random", "random"][: 4 if format == "field" else 2]
+        factors = [d.pairing_factor for d in play(Match(names, format=format), 20).differences()]
+        assert any(factor is not None for factor in factors) == known
+
+
+def test_blocks_played_one_by_one_are_the_same_to_the_last_bit() -> None:
+    match = Match(["random", "heuristic"], "greedy")
+    (together,) = match.pages("deal", 0, 20)
+    alone = [match.pages("deal", number, number + 1)[0] for number in range(20)]
+    for name in ("scores", "points", "shots", "luck"):
+        assert (np.concatenate([getattr(page, name) for page in alone]) == getattr(together, name)).all()
+    assert together.luck.any()
+
+
+class Unsure(RandomAgent):
+    """Says nonsense about its probabilities where it holds the two of diamonds."""
+
+    def probabilities(self, views: NDArray[Any]) -> NDArray[np.float64]:
+        if (views["hand"] & np.uint64(mask_of([card_id("2D")])) != 0).any():
+            raise RuntimeError("no idea")
+        return super().probabilities(views)
+
+
+def test_who_errs_about_its_probabilities_is_told() -> None:
+    match = Match(Unsure(), "greedy")
+    (page,) = match.pages("deal", 0, 20)
+    assert page.faults and "probabilities: RuntimeError: no idea" in page.faults[0].message
+    wrong = {fault.block for fault in page.faults}
+    assert not page.luck[sorted(wrong), :, 1].any()
+    for number in range(20):
+        (alone,) = match.pages("deal", number, number + 1)
+        assert (alone.scores == page.scores[number]).all() and (alone.luck == page.luck[number]).all()
+
+
+def test_system_exit_is_a_fault() -> None:
+    class Leaves:
+        def act(self, views: NDArray[Any], rng: NDArray[np.uint64]) -> NDArray[np.int64]:
+            raise SystemExit(3)
+
+    assert len(play(Match(Leaves(), "greedy"), 20).faults()) == 20
 
 
 def test_pages_have_to_follow_one_another() -> None:

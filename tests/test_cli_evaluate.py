@@ -118,6 +118,10 @@ def test_options_reach_the_arena(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["greedy", "--protocol", "v0"], "'v0' is not one of"),
         (["--table", "greedy,random"], "at least 4"),
         (["--rerun", "/nowhere"], "/nowhere"),
+        (["greedy", "--table", "greedy,random,greedy,random"], "contestants: of no use beside --table"),
+        (["greedy", "--suite", "jack", "--isolate"], "isolate: of no use beside --suite"),
+        (["greedy", "--protocol", "v1", "--deals", "5"], "deals: of no use beside --protocol"),
+        (["--resume", "/nowhere", "--seed", "3"], "seed: of no use beside --resume"),
         (["--resume", "/nowhere"], "resume: there is no log.jsonl in /nowhere"),
     ],
 )
@@ -135,7 +139,7 @@ def test_ctrl_c_reports_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main([*command, "--out", str(tmp_path)]) == INTERRUPTED
     assert "Broken off" in capsys.readouterr().out
     report = Report.load(tmp_path)
-    assert report.setup.deals == 80 and report.results[0].edge and report.results[0].edge.n == 80
+    assert report.setup.deals == 20 and report.results[0].edge and report.results[0].edge.n == 20
     assert not report.complete
 
 
@@ -154,6 +158,22 @@ def test_an_agent_that_errs_is_told_and_the_exit_status_says_so(
 # --- going on, playing again ------------------------------------------------------------------------------------
 
 FIELD = ["greedy", "random", "--against", "heuristic"]
+
+
+def test_a_log_that_was_killed_before_its_first_line_is_no_log(tmp_path: Path) -> None:
+    (tmp_path / LOG_NAME).write_bytes(b'{"setup')
+    assert main(["evaluate", *FIELD, *SMALL, "--out", str(tmp_path)]) == 0
+    assert Report.load(tmp_path).setup.deals == 20
+
+
+def test_an_agent_of_another_text_is_another_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = "from agents.greedy import Greedy\nclass Mine(Greedy):\n    pass\n"
+    (tmp_path / "mine_of_a_test.py").write_text(text)
+    assert main(["evaluate", "mine_of_a_test:Mine", *SMALL, "--out", str(tmp_path / "a")]) == 0
+    (tmp_path / "mine_of_a_test.py").write_text(text + "# changed\n")
+    assert main(["evaluate", "--resume", str(tmp_path / "a")]) == FAILURE
+    assert main(["evaluate", "--rerun", str(tmp_path / "a")]) == FAILURE
 
 
 def test_what_is_there_is_not_played_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,7 +263,7 @@ def test_a_rerun_has_the_same_figures(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "The figures differ." in printed and "0.125" in printed
 
 
-def test_playing_until_an_interval_is_narrow(tmp_path: Path) -> None:
+def test_playing_until_an_interval_is_narrow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["evaluate", "heuristic", "--against", "random", "--until-ci", "4", "--out", str(tmp_path)]
     assert main(command) == 0
     report = Report.load(tmp_path)
@@ -251,6 +271,9 @@ def test_playing_until_an_interval_is_narrow(tmp_path: Path) -> None:
     match = Match("heuristic", "random")
     list(match.play("deal", 1_000_000, until=4))
     assert report.results == match.results()
+    assert "± 4 reached after" in capsys.readouterr().out
+    assert main(["evaluate", "--resume", str(tmp_path)]) == 0  # it knows when to end
+    assert Report.load(tmp_path).setup.deals == report.setup.deals
 
 
 # --- other questions --------------------------------------------------------------------------------------------
@@ -280,7 +303,7 @@ def test_isolated_agents_score_the_same_and_may_hang(tmp_path: Path, capsys: pyt
 
 
 def test_ctrl_c_before_there_is_anything(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", "test_cli_evaluate:InterruptsAtOnce", "--against", "random", *SMALL]) == FAILURE
+    assert main(["evaluate", "test_cli_evaluate:InterruptsAtOnce", "--against", "random", *SMALL]) == INTERRUPTED
     assert "before anything was played" in capsys.readouterr().err
 
 
@@ -327,7 +350,7 @@ def test_without_the_extra_it_says_what_to_install(library: str) -> None:
     done = run("-c", block, "evaluate", "greedy")
     assert done.returncode == FAILURE
     assert done.stderr.startswith(f"error: dnfh evaluate needs {library}")
-    assert "dnfh[train]" in done.stderr
+    assert "dnfh[evaluate]" in done.stderr
     assert run("-c", block, "--help").returncode == 0
 
 

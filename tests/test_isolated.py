@@ -250,7 +250,6 @@ def test_illegal_actions_are_for_others_to_judge(moody: Isolated) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        pytest.param("leave", "it ended with exit status 3", marks=pytest.mark.slow),
         ("leave_at_once", "it ended with exit status 4"),
         ("crash", r"it died with signal 11 \(SIGSEGV\)"),
         ("allocate", "it ran out of its 1500 MB"),

@@ -85,12 +85,6 @@ def test_wilson_intervals() -> None:
             rate_interval(count, n)
 
 
-def test_intervals_as_json_values() -> None:
-    for interval in (mean_interval([1.0, 2.5]), mean_interval([1.0])):
-        assert Interval.from_dict(interval.to_dict()) == interval
-    assert mean_interval([1.0]).to_dict() == {"mean": 1.0, "low": None, "high": None, "n": 1}
-
-
 def naive_bounds(values: list[float], best_at: int) -> list[tuple[float, float, float]]:
     """Formula of the paper, block by block, with rho found by trying many."""
 

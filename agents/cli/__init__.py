@@ -26,10 +26,12 @@ class Command(NamedTuple):
     function: str
     """Takes them; returns the exit status, or None for success."""
     summary: str
+    extra: str = "evaluate"
+    """What brings the libraries that it needs."""
 
 
 COMMANDS = {
-    "train": Command("agents.cli.train", "TrainArgs", "train", "train a policy"),
+    "train": Command("agents.cli.train", "TrainArgs", "train", "train a policy", "train"),
     "evaluate": Command("agents.cli.evaluate", "EvaluateArgs", "evaluate", "measure agents on duplicate deals"),
     "check-agent": Command("agents.cli.check_agent", "CheckAgentArgs", "check_agent", "test an agent of your own"),
 }
@@ -77,7 +79,7 @@ def _run(name: str, arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] in ("agents", "dnfh_env"):
             raise
-        return _fail(f"dnfh {name} needs {error.name}, which is not installed: pip install 'dnfh[train]'")
+        return _fail(f"dnfh {name} needs {error.name}, which is not installed: pip install 'dnfh[{command.extra}]'")
     import tyro
 
     # a command with presets says what the one on the command line makes of the defaults

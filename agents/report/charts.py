@@ -98,11 +98,15 @@ def race_lines(race: Race, figure: Figure, par: float | None, label: str) -> str
 def _line(race: Race, index: int, span: tuple[float, float]) -> str:
     """A mean's line and its band."""
     across = [1000 * (block - race.blocks[0]) / ((race.blocks[-1] - race.blocks[0]) or 1) for block in race.blocks]
-    lows = [-math.inf if low is None else low for low in race.lows[index]]
-    highs = [math.inf if high is None else high for high in race.highs[index]]
-    border = [*zip(across, highs, strict=True), *zip(across[::-1], lows[::-1], strict=True)]
+    known = [
+        (x, low, high)
+        for x, low, high in zip(across, race.lows[index], race.highs[index], strict=True)
+        if low is not None and high is not None and math.isfinite(high - low)
+    ]
+    border = [*((x, high) for x, _, high in known), *((x, low) for x, low, _ in reversed(known))]
+    band = f'<path class="band" d="{_path(border, span)}Z"/>' if known else ""
     mean = zip(across, race.means[index], strict=True)
-    return f'<path class="band" d="{_path(border, span)}Z"/><path class="line" d="{_path(mean, span)}"/>'
+    return f'{band}<path class="line" d="{_path(mean, span)}"/>'
 
 
 def _path(points: Iterable[tuple[float, float]], span: tuple[float, float]) -> str:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from typing import Any
 import numba
 import numpy as np
 
+from agents.files import put
+from agents.plain import decoded, encoded
 from agents.report.figures import one_line, shown_figures
 from agents.report.page import write_page
 from agents.report.picture import plot
-from agents.report.plain import decoded, encoded
 from agents.results import (
     AgentCard,
     Behaviour,
@@ -114,10 +115,10 @@ class Report:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.to_dict(), indent=2, allow_nan=False)
-        _put(folder / FILE_NAME, lambda path: path.write_text(text + "\n", encoding="utf-8"))
-        _put(folder / CSV_NAME, lambda path: path.write_text(csv_of(self), encoding="utf-8", newline=""))
-        _put(folder / PAGE_NAME, lambda path: write_page(self, path))
-        _put(folder / PLOT_NAME, lambda path: plot(self, path))
+        put(folder / FILE_NAME, lambda path: path.write_text(text + "\n", encoding="utf-8"))
+        put(folder / CSV_NAME, lambda path: path.write_text(csv_of(self), encoding="utf-8", newline=""))
+        put(folder / PAGE_NAME, lambda path: write_page(self, path))
+        put(folder / PLOT_NAME, lambda path: plot(self, path))
 
     @classmethod
     def load(cls, path: str | Path) -> Report:
@@ -186,13 +187,6 @@ def csv_of(report: Report) -> str:
         if result.luck_factor is not None:
             writer.writerow((*who, "luck_factor", encoded(result.luck_factor), None, None, None))
     return text.getvalue()
-
-
-def _put(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file beside its place, then put it there."""
-    new = path.with_name(f"{path.name}.new")
-    write(new)
-    new.replace(path)
 
 
 def _check_table(where: str, tables: Sequence[Sequence[Sequence[Any]]], rows: Sequence[Any], columns: Any) -> None:

@@ -37,8 +37,12 @@ class Figure:
         return f"{self.scale * value:.6g}"
 
     def bounds(self, interval: Interval | None) -> str:
-        """The interval alone."""
-        return NONE if interval is None else f"[{self.number(interval.low)}, {self.number(interval.high)}]"
+        """The interval alone, if there is one already."""
+        return (
+            NONE
+            if interval is None or math.isinf(interval.margin)
+            else f"[{self.number(interval.low)}, {self.number(interval.high)}]"
+        )
 
     def brief(self, interval: Interval | None) -> str:
         """Mean and margin where the interval lies evenly about the mean, else as `text`."""

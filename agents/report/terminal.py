@@ -19,6 +19,7 @@ from agents.report.figures import (
     times,
 )
 from agents.results import Difference, Fault, Rating, Result
+from agents.stats import START
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -80,8 +81,8 @@ def _differences_table(differences: Sequence[Difference]) -> Table:
         "differences, paired on the same cards",
         ["first", "second", "figure"],
         ["first minus second", "running", "pairing"],
-        "Running: holds at every moment of the run, so that one may look and stop. Pairing: how many times the "
-        "variance would be on cards of their own.",
+        f"Running: holds at every moment of the run, from {START} blocks on, so that one may look and stop. Pairing: "
+        "how many times the variance would be on cards of their own.",
     )
     for difference in differences:
         figure = figure_of(difference.figure, signed=True)

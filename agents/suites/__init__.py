@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.report.figures import one_line
 from agents.stats import Interval, mean_interval, rate_interval
-from dnfh_env.agent import Agent, ask, legal_rows, make_agent
+from dnfh_env.agent import Agent, ask, legal_rows, make_agent, name_of
 from dnfh_env.engine import NUM_ACTIONS, legal_masks, new_games
 from dnfh_env.errors import DnfhError, NotationError, one_of
 from dnfh_env.notation import action_to_string, string_to_action, string_to_position
@@ -124,7 +125,10 @@ def load_suite(name: str) -> Suite:
     """One of `SUITES`; raises `SuiteError` for another name, and for a file that is not what was frozen."""
     one_of("suite", name, SUITES, SuiteError)
     document = _read(name, SUITE_FORMAT)
-    return parse_suite(document)
+    try:
+        return parse_suite(document)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SuiteError(f"suite {name!r}: not what was frozen: {error!r}") from error
 
 
 def parse_suite(document: dict[str, Any]) -> Suite:
@@ -206,7 +210,7 @@ def run_suite(suite: Suite, agent: str | Agent, name: str | None = None) -> Suit
 
     Raises `AgentError` when the agent errs.
     """
-    called = name or (agent if isinstance(agent, str) else type(agent).__name__)
+    called = name or name_of(agent)
     actions = answers(suite, agent, called)
     regrets = suite.regrets(actions)
     hits = suite.best[np.arange(len(suite)), actions]
@@ -240,7 +244,7 @@ def table(results: Sequence[SuiteResult]) -> Table:
         found.add_column(title, justify="right")
     for result in results:
         best, regret = _text(result.best, 100, ".1f"), _text(result.regret, 1, ".2f")
-        found.add_row(result.suite, result.contestant, str(result.positions), best, regret)
+        found.add_row(result.suite, one_line(result.contestant), str(result.positions), best, regret)
     return found
 
 
