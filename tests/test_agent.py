@@ -324,7 +324,7 @@ def test_the_page_works(
     monkeypatch.syspath_prepend(str(tmp_path))
     for command in commands:
         assert main(shlex.split(command)) == 0, capsys.readouterr()
-    assert (tmp_path / "lowest" / "report.json").exists()
+    assert (tmp_path / "runs" / "lowest" / "report.json").exists()
     for block in others:
         exec(compile(block, "your_own_agent.md", "exec"), {})
 
