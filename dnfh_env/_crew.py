@@ -136,14 +136,14 @@ _CREWS: dict[int, _Crew] = {}
 def regions(count: int, block: int, threads: int) -> NDArray[np.int64]:
     """``count`` rows, cut into a region for each thread, with edges at multiples of ``block``: ``int64[regions, 8]``.
 
-    Each has a cache line, which begins with the first row that nobody has claimed, see `claim`, and the row behind its
-    last. None is empty, unless there are no rows.
+    Each has a cache line, which begins with the first row that nobody has claimed, see `claim`, the row behind its
+    last, and ``block``. None is empty, unless there are no rows.
     """
     blocks = -(-count // block)
     cuts = min(threads, max(1, blocks))
     edges = np.minimum(blocks * np.arange(cuts + 1) // cuts * block, count)
     found = zeros_in_lines(cuts, LINE // 8).view(np.int64)  # so that counting in one does not disturb the others
-    found[:, 0], found[:, 1] = edges[:-1], edges[1:]
+    found[:, 0], found[:, 1], found[:, 2] = edges[:-1], edges[1:], block
     return found
 
 

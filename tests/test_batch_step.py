@@ -43,6 +43,7 @@ EACH_FUSED = pytest.mark.parametrize("agent", FUSED)
 @pytest.fixture(autouse=True)
 def small_batches_are_shared_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_module, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(batch_module, "_BLOCK", 64)
 
 
 def random_actions(batch: Batch) -> Any:

@@ -354,6 +354,7 @@ def test_a_batch_whose_helpers_are_busy(
 ) -> None:
     """It does everything itself, and nothing of it is done again when they come."""
     monkeypatch.setattr(batch_module, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(batch_module, "_BLOCK", 64)
     if not held_up:
         busy_helpers.set()
     batch, alone = Batch(450, seed=3, obs="bytes", threads=4), Batch(450, seed=3, obs="bytes")
