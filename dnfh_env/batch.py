@@ -51,8 +51,8 @@ _PARTS_A_THREAD = 4
 """Into how many `Batch.play` cuts the rows, for whoever is free."""
 
 _BLOCK = 512
-"""Rows that a kernel goes through at once: 180 KiB of records, which the second cache holds, and so many that handing on
-all the arrays, half a microsecond a time, costs little."""
+"""Rows that a kernel goes through at once: 180 KiB of records, which the second cache holds, and so many that handing
+on all the arrays, half a microsecond a time, costs little."""
 
 _WORTH_A_THREAD = 512
 """Decisions that each thread is to have at least: as many as are made while a helper wakes up, or more."""
