@@ -332,7 +332,7 @@ def test_worker_processes_play_as_this_one(method: str) -> None:
     """Forked after kernels have run here, as SubprocVecEnv may, and spawned."""
     alone = [digest_of_play(seed) for seed in range(2)]
     with multiprocessing.get_context(method).Pool(2) as pool:
-        assert pool.map(digest_of_play, range(2)) == alone
+        assert pool.map_async(digest_of_play, range(2)).get(60) == alone
 
 
 def test_a_batch_survives_pickling() -> None:

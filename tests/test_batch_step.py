@@ -496,7 +496,7 @@ def test_processes_have_threads_of_their_own(method: str) -> None:
     """Forked after threads have helped here."""
     alone = [played(seed) for seed in range(2)]
     with multiprocessing.get_context(method).Pool(2) as pool:
-        assert pool.map(played, range(2)) == alone
+        assert pool.map_async(played, range(2)).get(60) == alone
 
 
 @pytest.mark.small
