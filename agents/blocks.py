@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from agents import behaviour, luck
 from agents.formats import Format
 from agents.pages import BLOCKS_A_PAGE, Page, Unit
-from agents.referee import Player, Referee, faults_of, play_by
+from agents.referee import Moment, Player, Referee, faults_of, play_by, play_last_cards
 from dnfh_env.agent import StochasticAgent, draws
 from dnfh_env.cards import NUM_CARDS, NUM_SEATS
-from dnfh_env.engine import GAME, NO_SEAT, PLAY, apply_all, legal_masks, new_games
+from dnfh_env.engine import GAME, NO_SEAT, PLAY, new_games
 from dnfh_env.errors import described
 from dnfh_env.objective import EDGE, POINTS, TWELFTHS, WIN, rules_of, standings_of
 from dnfh_env.rules import SHOT_CODES, Rules, compile_rules
@@ -37,9 +37,7 @@ def play_pages(
     compiled = compile_rules(rules)
     blocks = np.repeat(np.arange(start, stop), format.rows)
     games = new_games(rules, seed, blocks)
-    seated = np.tile(format.lineups, (stop - start, 1))
-    counted = np.tile(format.accounts >= 0, (stop - start, 1))
-    watch = _Watch(players, seated, compiled, blocks, warm, counted=counted, rules=rules)
+    watch = _Watch(format, players, rules, blocks, warm)
     play_by(games, compiled, watch.decide)
     deals, rows = (games, np.arange(len(games))) if unit == "deal" else watch.last_deals(rules)
     sheet = _outcomes(format, unit, games, compiled) | {"luck": _drawn(format, unit, games, watch)}
@@ -52,69 +50,46 @@ class _Watch(Referee):
     """A referee that also keeps what the records of ended games no longer hold."""
 
     def __init__(
-        self,
-        players: Sequence[Player],
-        lineup: NDArray[np.int64],
-        compiled: NDArray[Any],
-        blocks: NDArray[np.int64],
-        warm: set[int],
-        *,
-        counted: NDArray[np.bool_],
-        rules: Rules,
+        self, format: Format, players: Sequence[Player], rules: Rules, blocks: NDArray[np.int64], warm: set[int]
     ) -> None:
-        """As a `Referee`; ``counted``, ``bool[rows, 4]``, says which seats count for somebody."""
-        super().__init__(players, lineup, compiled, blocks, warm)
-        self.drawn = np.zeros(counted.shape)
+        """Watch over whole blocks; ``blocks``, ``int64[rows]``, and ``warm`` are as in `Referee`."""
+        count = len(blocks) // format.rows
+        super().__init__(players, np.tile(format.lineups, (count, 1)), compile_rules(rules), blocks, warm)
+        self._counted, self._rules = np.tile(format.accounts >= 0, (count, 1)), rules
+        self.drawn = np.zeros(self._counted.shape)
         """``float64[rows, 4]``: what the actions that agents drew were worth above their expectation, by seat."""
-        self._counted, self._rules = counted, rules
         self._stochastic = [(index, agent) for index, (_, agent) in enumerate(players) if draws(agent)]
         self._deals: list[NDArray[Any]] = []
         self._rows: list[NDArray[np.int64]] = []
 
-    def note(
-        self,
-        now: NDArray[Any],
-        live: NDArray[np.int64],
-        views: NDArray[Any],
-        actions: NDArray[np.int64],
-        answered: NDArray[np.int64],
-    ) -> None:
+    def note(self, moment: Moment, answered: NDArray[np.int64]) -> None:
         """See `Referee`."""
-        last = np.flatnonzero((now["num_plays"] == NUM_CARDS - 1) & (now["phase"] == PLAY))
+        last = np.flatnonzero((moment.now["num_plays"] == NUM_CARDS - 1) & (moment.now["phase"] == PLAY))
         if len(last):
-            self._deals.append(now.take(last))
-            self._rows.append(live[last])
-        seats = now["seat"].astype(np.int64)
-        counted = answered[self._counted[live[answered], seats[answered]]]
-        movers = self.lineup[live[counted], seats[counted]]
+            self._deals.append(moment.now.take(last))
+            self._rows.append(moment.rows[last])
+        places = moment.rows[answered], moment.seats[answered]
+        counted, movers = self._counted[places], self.lineup[places]
         for index, agent in self._stochastic:
-            self._value(index, agent, live, seats, views, actions, counted[movers == index])
+            own = answered[counted & (movers == index)]
+            if len(own):
+                self._value(index, agent, moment, own)
 
-    def _value(
-        self,
-        index: int,
-        agent: StochasticAgent,
-        live: NDArray[np.int64],
-        seats: NDArray[np.int64],
-        views: NDArray[Any],
-        actions: NDArray[np.int64],
-        own: NDArray[np.int64],
-    ) -> None:
+    def _value(self, index: int, agent: StochasticAgent, moment: Moment, own: NDArray[np.int64]) -> None:
         """Add up what the agent's ``own`` draws were worth; to err in saying how likely they were is a fault too."""
-        if not len(own):
-            return
-        given, blocks = views.take(own), self.blocks[live[own]]
+        views, blocks = moment.views.take(own), moment.blocks[own]
         try:
-            worth = luck.policy_covariates(given, agent.probabilities(given.copy()), actions[own], self._rules)
+            chances = agent.probabilities(views.copy())
+            worth = luck.policy_covariates(views, chances, moment.actions[own], self._rules)
         except Exception as error:
             if (blocks == blocks[0]).all():
-                self.blame(index, int(blocks[0]), f"probabilities: {described(error)}", given[0], None)
+                self.blame(index, int(blocks[0]), f"probabilities: {described(error)}", views[0], None)
                 self.drawn[self.blocks == blocks[0]] = 0.0
                 return
             for block in np.unique(blocks):  # it shows whose fault it is
-                self._value(index, agent, live, seats, views, actions, own[blocks == block])
+                self._value(index, agent, moment, own[blocks == block])
             return
-        np.add.at(self.drawn, (live[own], seats[own]), worth)
+        np.add.at(self.drawn, (moment.rows[own], moment.seats[own]), worth)
 
     def last_deals(self, rules: Rules) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Every deal that was played, as a game of its own that has ended, and the rows that they come from."""
@@ -122,9 +97,7 @@ class _Watch(Referee):
             return np.zeros(0, GAME), np.zeros(0, np.int64)
         deals, compiled = np.concatenate(self._deals), compile_rules(rules_of(rules, "deal", None))
         deals["deal"] = 0
-        left = np.empty(len(deals), np.uint64)
-        legal_masks(deals, compiled, left)
-        apply_all(deals, compiled, np.log2(left.astype(np.float64)).astype(np.int64))  # the one card that is left
+        play_last_cards(deals, compiled)
         return deals, np.concatenate(self._rows)
 
 

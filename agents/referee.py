@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from agents.results import Fault
 from dnfh_env._bits import U1
 from dnfh_env.agent import Agent, RandomAgent, answer, are_legal, ask_each, describe_view
-from dnfh_env.engine import OVER, apply_all, keys_of
+from dnfh_env.engine import OVER, apply_all, keys_of, legal_masks
 from dnfh_env.errors import AgentError
 from dnfh_env.notation import describe_illegal
 from dnfh_env.view import views_of
@@ -22,6 +22,22 @@ Player = tuple[str, Agent]
 
 Decide = Callable[[NDArray[Any], NDArray[np.int64]], NDArray[np.int64]]
 """The actions for the `GAME` records of games under way, given these and which of all games they are."""
+
+
+class Moment(NamedTuple):
+    """The decisions that games under way wait for, arrays by game."""
+
+    now: NDArray[Any]
+    """`GAME` records."""
+    rows: NDArray[np.int64]
+    """Which of all games they are."""
+    blocks: NDArray[np.int64]
+    seats: NDArray[np.int64]
+    views: NDArray[Any]
+    keys: NDArray[np.uint64]
+    actions: NDArray[np.int64]
+    """What is decided: at first by chance."""
+
 
 BINS_A_DECADE = 32
 """Of the times of decisions, which are counted in bins of equal ratio from `SHORTEST` on."""
@@ -57,6 +73,13 @@ def play_out(games: NDArray[Any], compiled: NDArray[Any], lineup: NDArray[np.int
         return ask_each(players, lineup[live, now["seat"]], views, keys_of(now))
 
     play_by(games, compiled, decide)
+
+
+def play_last_cards(games: NDArray[Any], compiled: NDArray[Any]) -> None:
+    """Make the decision of games, `GAME` records ``[B]``, in which a single one is possible."""
+    left = np.empty(len(games), np.uint64)
+    legal_masks(games, compiled, left)
+    apply_all(games, compiled, np.log2(left.astype(np.float64)).astype(np.int64))
 
 
 def first_of_each(players: Sequence[Player]) -> NDArray[np.int64]:
@@ -101,24 +124,18 @@ class Referee:
         seats = now["seat"].astype(np.int64)
         views, keys = views_of(now, self.compiled, seats), keys_of(now)
         actions = RandomAgent().act(views, keys)  # what is forced, and what the excluded do
-        movers, blocks = self.lineup[live, seats], self.blocks[live]
+        moment = Moment(now, live, self.blocks[live], seats, views, keys, actions)
+        movers = self.lineup[live, seats]
         choices = views["legal"] & (views["legal"] - U1) != 0
         answered = [np.empty(0, np.int64)]
         for index in range(len(self.players)):
-            asked = self._allowed(index, np.flatnonzero(choices & (movers == index)), blocks)
+            asked = self._allowed(index, np.flatnonzero(choices & (movers == index)), moment.blocks)
             if len(asked):
-                answered += self._ask(index, views, keys, blocks, asked, actions)
-        self.note(now, live, views, actions, np.concatenate(answered))
+                answered += self._ask(index, moment, asked)
+        self.note(moment, np.concatenate(answered))
         return actions
 
-    def note(
-        self,
-        now: NDArray[Any],
-        live: NDArray[np.int64],
-        views: NDArray[Any],
-        actions: NDArray[np.int64],
-        answered: NDArray[np.int64],
-    ) -> None:
+    def note(self, moment: Moment, answered: NDArray[np.int64]) -> None:
         """For those who keep more: called with every decision, and which of them the players themselves have made."""
 
     def _allowed(self, index: int, asked: NDArray[np.int64], blocks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -128,38 +145,30 @@ class Referee:
         out = [(index, block) in self._excluded for block in blocks[asked].tolist()]
         return asked[~np.array(out, np.bool_)]
 
-    def _ask(
-        self,
-        index: int,
-        views: NDArray[Any],
-        keys: NDArray[np.uint64],
-        blocks: NDArray[np.int64],
-        asked: NDArray[np.int64],
-        actions: NDArray[np.int64],
-    ) -> list[NDArray[np.int64]]:
+    def _ask(self, index: int, moment: Moment, asked: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Put a player's answers for the ``asked`` views among the actions, or leave the random ones where it errs.
 
         Returns for which they are its own.
         """
         name, agent = self.players[index]
-        legal_sets = views["legal"][asked]
+        views, blocks = moment.views.take(asked), moment.blocks[asked]
+        legal_sets = views["legal"].copy()
         start = time.perf_counter()
         try:
-            answers = answer(agent, views.take(asked), keys[asked], name)
+            answers = answer(agent, views, moment.keys[asked], name)
         except AgentError as error:
-            own = blocks[asked]
-            if (own == own[0]).all():
-                self.blame(index, int(own[0]), str(error), views[asked[0]], None)
+            if (blocks == blocks[0]).all():
+                self.blame(index, int(blocks[0]), str(error), moment.views[asked[0]], None)
                 return []
-            apart = [asked[own == block] for block in np.unique(own)]  # it shows whose fault it is
-            return [part for each in apart for part in self._ask(index, views, keys, blocks, each, actions)]
+            apart = [asked[blocks == block] for block in np.unique(blocks)]  # it shows whose fault it is
+            return [part for each in apart for part in self._ask(index, moment, each)]
         self._clock(index, len(asked), time.perf_counter() - start)
         legal = are_legal(legal_sets, answers)
-        actions[asked[legal]] = answers[legal]
+        moment.actions[asked[legal]] = answers[legal]
         for i in np.flatnonzero(~legal):
             action = int(answers[i])
             said = f"{name}: {describe_illegal(action, int(legal_sets[i]))}"
-            self.blame(index, int(blocks[asked[i]]), said, views[asked[i]], action)
+            self.blame(index, int(blocks[i]), said, moment.views[asked[i]], action)
         return [asked[legal]]
 
     def blame(self, index: int, block: int, message: str, view: Any, action: int | None) -> None:

@@ -13,10 +13,11 @@ from multiprocessing.connection import wait
 from types import TracebackType
 from typing import Any
 
-from agents.arena import Match
+from agents.arena import Limits, Match
 from agents.pages import Page, Unit
 from dnfh_env.agent import REGISTRY
 from dnfh_env.errors import AgentError, whole
+from dnfh_env.rules import Rules
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Processes share the cores, so the libraries within them should not take all for themselves."""
@@ -43,8 +44,9 @@ class Workers:
         Raises `AgentError` for an agent that cannot be copied.
         """
         self.depth = 2 * int(whole("workers", count, 1))
+        setup = (REGISTRY, *match.given, match.rules, match.seed, match.format.name)
         try:
-            setup = pickle.dumps((REGISTRY, *match.given, match.rules, match.seed, match.format.name))
+            pickle.dumps(setup)  # as the pool will do it, where an error is harder to tell
         except Exception as error:
             raise AgentError(f"workers: an agent cannot be sent to another process: {error}") from error
         others = set(multiprocessing.active_children())
@@ -52,7 +54,7 @@ class Workers:
         os.environ.update({name: value or "1" for name, value in before.items()})
         try:
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(setup,))
+            self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=setup)
             for future in [self._pool.submit(os.getpid) for _ in range(count)]:
                 future.result()  # they have begun, or cannot
             self._own = set(multiprocessing.active_children()) - others
@@ -82,11 +84,12 @@ class Workers:
         self.close()
 
 
-def _begin(setup: bytes) -> None:
+def _begin(
+    registry: dict[str, str], contestants: Any, others: Any, limits: Limits | None, rules: Rules, seed: int, format: str
+) -> None:
     global _match
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this ends it, and takes it along when it is killed
     threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
-    registry, contestants, others, limits, rules, seed, format = pickle.loads(setup)
     REGISTRY.update(registry)
     _match = Match(contestants, others or "random", rules, seed, format=format, limits=limits)
 

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from agents import luck
 from agents.files import write_text
+from agents.referee import play_last_cards
 from dnfh_env.agent import Agent, FusedAgent, StochasticAgent, ask, make_agent
 from dnfh_env.cards import CARD_NAMES, NUM_CARDS, NUM_SEATS
-from dnfh_env.engine import OVER, apply_all, keys_of, legal_masks, new_games
+from dnfh_env.engine import OVER, apply_all, keys_of, new_games
 from dnfh_env.objective import EDGE, POINTS, standings_of
 from dnfh_env.rules import Rules, compile_rules
 from dnfh_env.view import views_of
@@ -46,9 +47,7 @@ def self_play(deals: int, seed: int) -> Iterator[tuple[NDArray[np.uint64], NDArr
         games = new_games(RULES, seed, np.arange(first, min(first + CHUNK, deals)))
         hands = games["hand"].copy()
         agent.play_fused(games, compiled, DECISIONS - 1)  # with the last one it would begin the next game
-        last = np.empty(len(games), np.uint64)
-        legal_masks(games, compiled, last)
-        apply_all(games, compiled, np.log2(last.astype(np.float64)).astype(np.int64))
+        play_last_cards(games, compiled)
         yield hands.ravel(), EDGE * standings_of(games, compiled, POINTS).ravel()
 
 

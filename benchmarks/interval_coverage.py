@@ -115,6 +115,10 @@ MADE = (
 )
 
 
+KNOWN_TO_FAIL = Made("SD 8, blocks of +200 (1 %)", 8, 0.01, 0, seats=1, gain=200, loss=200)
+"""Shots of one sign alone beside a small spread: where many samples hold none, none of them can know of any."""
+
+
 def made_evaluations(made: Made, index: int, evaluations: int) -> Iterator[Scores]:
     """Scores of so many evaluations, `HORIZON` blocks each."""
     rng = np.random.default_rng([SYNTHETIC_SEED, index])
@@ -263,6 +267,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = list(map(shown, synthetic_rows()))
     with ProcessPoolExecutor(asked.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         rows.append(shown(played_row(pool, asked.truth_blocks, asked.evaluations, asked.truth_file)))
+    known = made_evaluations(KNOWN_TO_FAIL, len(MADE), SYNTHETIC_EVALUATIONS)
+    shown(judged(f"{KNOWN_TO_FAIL.name}, known to fail", KNOWN_TO_FAIL.mean, known))
     print(f"asked for: held {FIXED[0]:.0%} to {FIXED[1]:.0%} at {BLOCKS} blocks, ever missed {MOST_MISSED:.0%} at most")
     return 0 if all(row.passes for row in rows) else 1
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [path for path in (str(ROOT), str(ROOT / "tests")) if path not in sys.path]
@@ -27,3 +30,11 @@ _SLOW_START = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile("gate", deadline=None, derandomize=True, suppress_health_check=_SLOW_START)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=_SLOW_START)
 hypothesis.settings.load_profile("gate")
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """No garbage is collected: Hypothesis times that in a callback, where what a signal's handler raises is lost."""
+    gc.disable()
+    yield
+    gc.enable()

@@ -8,6 +8,7 @@ import pickle
 import random
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -457,6 +458,7 @@ def test_threads_that_share_a_batch_wait_for_each_other() -> None:
     assert batch.games.tobytes() == alone.games.tobytes()
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_interrupts_leave_all_rows_at_the_same_decision() -> None:
     """At a hundred random moments, as by Ctrl-C; what was being done is done then, or has not begun."""
     rng = random.Random(3)
@@ -469,7 +471,8 @@ def test_interrupts_leave_all_rows_at_the_same_decision() -> None:
         for _ in range(100):
             try:
                 signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-4, 2e-3))
-                while True:
+                end = time.monotonic() + 20
+                while time.monotonic() < end:
                     batch.play("random", 1)
                     batch.step(np.array(highest(batch.look())))
             except KeyboardInterrupt:

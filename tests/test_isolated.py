@@ -298,6 +298,7 @@ def test_after_some_failures_it_is_given_up(moody: Isolated, monkeypatch: pytest
     assert time.monotonic() - start < 0.1 and moody._child is None
 
 
+@pytest.mark.usefixtures("uncollected")
 @pytest.mark.slow
 def test_an_interrupt_does_not_leave_an_answer_behind(moody: Isolated) -> None:
     def interrupt(*_: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from agents.stats import (
     Interval,
     bootstrap,
     confidence_sequence,
+    gap_interval,
     mean_interval,
     pairing_factor,
     percentile_interval,
@@ -233,3 +235,25 @@ def test_percentile_interval() -> None:
     assert percentile_interval(5.0, draws, 9).low == 5.0
     assert percentile_interval(990.0, draws, 9).high == 990.0
     assert percentile_interval(5.0, draws, 1) == Interval(5.0, -math.inf, math.inf, 1)
+
+
+def test_gaps_of_shares() -> None:
+    rng = np.random.default_rng(5)
+    values = rng.integers(-12, 13, 40) / 12
+    here, there = gap_interval(values), gap_interval(-values)
+    assert (here.mean, here.low, here.high) == (-there.mean, -there.high, -there.low)
+    padded = mean_interval([*values, -1.0, 1.0])
+    assert here.mean == pytest.approx(values.mean())
+    assert (here.low, here.high) == (pytest.approx(padded.low), pytest.approx(padded.high))
+    certain = gap_interval(np.ones(10))
+    assert certain.mean == certain.high == 1.0 and 0 < certain.low < 1
+    assert gap_interval([0.0]).low == -1.0
+    with pytest.raises(ArgumentError, match="gap_interval: expected at least one"):
+        gap_interval([])
+
+
+@pytest.mark.parametrize("interval", [mean_interval, share_interval, gap_interval, confidence_sequence])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_no_number_has_no_interval(interval: Any, wrong: float) -> None:
+    with pytest.raises(ArgumentError, match="finite"):
+        interval([0.5, wrong])

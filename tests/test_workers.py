@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,6 +63,26 @@ def test_a_process_that_dies_is_an_error_and_not_a_hang() -> None:
     match = Match(Dies(), "greedy")
     with Workers(match, 2) as crew, pytest.raises(AgentError, match="workers: a process has died"):
         list(match.play("deal", 100, crew=crew))
+
+
+ORPHANS = """
+import os, signal, sys, time
+from agents.arena import Match
+from agents.workers import Workers
+if __name__ == "__main__":
+    crew = Workers(Match("random", "random"), 2)
+    print(*[process.pid for process in crew._own], flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
+    script = tmp_path / "orphans.py"
+    script.write_text(ORPHANS)
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    printed, _ = parent.communicate(timeout=60)  # which ends when nobody holds the pipe any more
+    assert (len(printed.split()), parent.returncode) == (2, -signal.SIGKILL)
 
 
 def test_agents_that_cannot_be_sent() -> None:
