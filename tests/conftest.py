@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,9 @@ os.environ["NUMBA_CACHE_DIR"] = NUMBA_CACHE_DIR
 
 # Interpreters that a test starts (fresh imports, spawned workers, notebook kernels) find the same packages and cache.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+
+# Ignored where a shell started the tests in the background, and then ignored by every process that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The gate runs the same examples each time; `pytest --hypothesis-profile explore` looks for new ones. Deadlines are
 # off, since the first example of a test may compile a kernel.
