@@ -8,6 +8,7 @@ import gymnasium
 
 from dnfh_env.agent import Agent, make_agent
 from dnfh_env.batch import Batch
+from dnfh_env.equity import EquityTable, equity_table, load_equity, use_equity, win_chances
 from dnfh_env.errors import (
     AgentError,
     ArgumentError,
@@ -31,13 +32,18 @@ __all__ = [
     "CheckpointError",
     "DealError",
     "DnfhError",
+    "EquityTable",
     "Game",
     "IllegalActionError",
     "NotationError",
     "Rules",
     "RulesError",
     "card_points",
+    "equity_table",
+    "load_equity",
     "make_agent",
+    "use_equity",
+    "win_chances",
 ]
 
 if "dnfh_env/Seat-v0" not in gymnasium.registry:  # gymnasium has no entry points for plugins: this import registers

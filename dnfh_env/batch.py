@@ -29,7 +29,7 @@ from dnfh_env.engine import (
 )
 from dnfh_env.errors import IllegalActionError, one_of, shown, whole
 from dnfh_env.notation import check_counter, describe_illegal, whole_numbers
-from dnfh_env.objective import REWARDS, apply_and_pay, check_reward
+from dnfh_env.objective import apply_and_pay, check_reward, compile_objective, copied_objective
 from dnfh_env.observation import (
     COMPACT,
     COMPACT_WORDS,
@@ -196,7 +196,7 @@ class Batch:
             num_games: rows.
             rules: `Rules()` if not given.
             seed: a whole number below 2**64.
-            reward: ``"points"`` or ``"win"``, see `dnfh_env.objective`.
+            reward: ``"points"``, ``"win"`` or ``"equity"``, see `dnfh_env.objective`.
             obs: what `step` writes beside rewards: nothing, packed observations, or bytes and masks, see `Step`.
             observation: ``"compact"`` or ``"full"``, see `dnfh_env.observation`.
             threads: how many share the rows in `step`, `look` and `play`; what comes out does not depend on it. A
@@ -208,7 +208,7 @@ class Batch:
         self.rules = checked_rules(rules)
         self.compiled = compile_rules(self.rules)
         self.reward = check_reward(reward)
-        self.objective = REWARDS[self.reward]
+        self.objective = compile_objective(self.reward, self.rules)
         self.obs = None if obs is None else one_of("obs", obs, get_args(Mode))
         self.layout = LAYOUTS[check_observation(observation)]
         self.threads = int(whole("threads", threads, 1))
@@ -238,6 +238,7 @@ class Batch:
         # a copy, since a pickle may lie in memory that nobody may write to; and of the very types that kernels are
         # compiled for, since others, though equal, take them four times as long to recognise
         self._games, self.compiled = copied_games(self._games), compile_rules(self.rules)
+        self.objective = copied_objective(self.objective)
         self._set_up()
         self.look()
 
@@ -482,7 +483,7 @@ def advance_rows(games: Any, rules: Any, decisions: Any, objective: Any, out: An
         while start < claims[region, 1]:
             stop = min(start + block, claims[region, 1])
             if actions.shape[0]:
-                move(games, rules[0], rows, actions, objective, out, start, stop)
+                move(games, rules[0], rows, actions, objective[0], out, start, stop)
             else:
                 stand(games, rows, out, start, stop)
             show(games, rules[0], rows, out, room, start, stop)

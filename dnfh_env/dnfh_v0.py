@@ -6,7 +6,8 @@
 | Actions | ``Discrete(64)``: 0-51 play or pick a card, 52-61 the splits, 62 kitty, 63 hold |
 | Observations | ``{"observation": float32[960], "action_mask": int8[64]}``, of 0 and 1; 1792 features if ``"full"`` |
 | State | ``float32[2560]`` from the place of seat 0, nothing hidden |
-| Rewards | ``"win"``: share of the win minus 1/4; ``"points"``: mean of the card points minus one's own, by trick |
+| Rewards | ``"win"``: share of the win minus 1/4; ``"points"``: mean of the card points minus one's own, by trick; |
+| | ``"equity"``: change of the chance of winning the game, by deal |
 | Ends | terminated by target or shot, or with the deal; truncated by ``max_deals``; a table after ``games`` games |
 
 A reward is paid to all seats at once and reaches each by ``last()`` at its next turn. The mask of a seat that is not to
@@ -35,7 +36,16 @@ from dnfh_env.cards import NUM_SEATS
 from dnfh_env.engine import GAME, NEXT_GAME, NO_SEAT, NUM_ACTIONS, OVER, copied_games, legal, new_games
 from dnfh_env.errors import ArgumentError, RulesError, one_of, shown, whole
 from dnfh_env.notation import check_counter, refusal, set_options
-from dnfh_env.objective import REWARDS, Reward, apply_and_pay, check_episode, illegal_reward, reward_of, rules_of
+from dnfh_env.objective import (
+    Reward,
+    apply_and_pay,
+    check_episode,
+    compile_objective,
+    copied_objective,
+    illegal_reward,
+    reward_of,
+    rules_of,
+)
 from dnfh_env.observation import LAYOUTS, STATE, Observation, check_observation, encode, state_features
 from dnfh_env.render.text import table
 from dnfh_env.rules import Rules, checked_rules, compile_rules
@@ -126,7 +136,7 @@ class raw_env(AECEnv[str, SeatObservation, int]):
             episode: a whole game, one deal, or a table: a series of games with a line of waiting players (R18).
             games: how many games a table plays, `TABLE_GAMES` if not given; for ``episode="table"`` alone.
             max_deals: cuts every game off after so many deals; the same as that field of the rules.
-            reward: ``"win"`` or ``"points"``, see `dnfh_env.objective`. If not given, ``"points"`` for
+            reward: ``"win"``, ``"points"`` or ``"equity"``, see `dnfh_env.objective`. If not given, ``"points"`` for
                 ``episode="deal"`` and else ``"win"``, which needs whole games.
             players: 4, or more at a table, where the others wait.
             illegal: what an illegal action does: raise `IllegalActionError` and change nothing, or end the episode at a
@@ -149,7 +159,7 @@ class raw_env(AECEnv[str, SeatObservation, int]):
         self.action_spaces = {agent: Discrete(NUM_ACTIONS) for agent in self.possible_agents}
         self.state_space = Box(0, 1, (STATE.bits,), np.float32)
         self._compiled = compile_rules(self.rules)
-        self._objective = REWARDS[self.reward]
+        self._objective = compile_objective(self.reward, self.rules)
         self._game = np.zeros(1, GAME)
         self._view = np.zeros(1, VIEW)  # room for `see`
         self._paid = np.zeros(NUM_SEATS)  # by the last decision
@@ -170,7 +180,7 @@ class raw_env(AECEnv[str, SeatObservation, int]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """With the dtypes that the kernels recognise at once; those that a pickle brings take them microseconds."""
         self.__dict__.update(state)
-        self._compiled = compile_rules(self.rules)
+        self._compiled, self._objective = compile_rules(self.rules), copied_objective(self._objective)
         self._game, self._view, self._paid = copied_games(self._game), np.zeros(1, VIEW), self._paid.copy()
 
     # --- starting -----------------------------------------------------------------------------------------------
@@ -357,7 +367,7 @@ def advance(games: Any, rules: Any, action: Any, objective: Any, rewards: Any) -
     r = rules[0]
     if action < 0 or not legal(g, r) & bit(action):
         return _ILLEGAL
-    paid = apply_and_pay(g, r, action, objective)
+    paid = apply_and_pay(g, r, action, objective[0])
     for s in range(NUM_SEATS):
         rewards[s] = paid[s]
     if g.phase == OVER:

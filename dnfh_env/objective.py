@@ -3,7 +3,11 @@
 ``"points"``: the table's mean of the card points minus one's own, trick by trick, in points. A deal that ends the game
 by a shot counts ``+3 * SHOT_VALUE`` for the shooter and ``-SHOT_VALUE`` for each other instead of its points; where
 a shot has another effect, what was entered counts. ``"win"``: at the game's end one's share of the win minus 1/4.
-Both sum to 0 over the table at every moment.
+``"equity"``: the chance of winning minus 1/4, estimated at each deal's end from the scores and who deals next, see
+`dnfh_env.equity`; at the game's end the share of the win takes its place, and a game that is cut off counts as if it
+went on. So what it pays over a game sums to one's share of the win minus the chance at the start.
+
+All sum to 0 over the table at every moment. In kernels an objective is an `OBJECTIVE` record of `compile_objective`.
 """
 
 from __future__ import annotations
@@ -15,12 +19,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dnfh_env._bits import plain, popcount
-from dnfh_env.cards import NUM_SEATS
+from dnfh_env.cards import NUM_CARDS, NUM_SEATS
 from dnfh_env.engine import NO_SEAT, OVER, PLAY, apply
+from dnfh_env.equity import TABLE, equities, equity_table
 from dnfh_env.errors import ArgumentError, one_of, shown
 from dnfh_env.rules import SHOT_CODES, Rules
 
-Reward = Literal["win", "points"]
+Reward = Literal["win", "points", "equity"]
 
 SHOT_VALUE = 52
 """What a shot game costs each other seat in card points: a chosen constant, near what one is worth at level scores."""
@@ -30,15 +35,37 @@ EDGE = NUM_SEATS / (NUM_SEATS - 1)
 TWELFTHS = 12
 """Parts in which edges and shares of a win are whole numbers: edges are thirds of a point, a win is shared by four."""
 
-WIN, POINTS = range(2)
-REWARDS: dict[Reward, int] = {"win": WIN, "points": POINTS}
+WIN, POINTS, EQUITY = range(3)
+REWARDS: dict[Reward, int] = {"win": WIN, "points": POINTS, "equity": EQUITY}
 _SHOT_GAME = SHOT_CODES["game"]
+
+OBJECTIVE: np.dtype[Any] = np.dtype((np.record, np.dtype([("kind", np.int64), ("equity", TABLE)], align=True)))
+"""What the kernels know of a reward: its number in `REWARDS`, and the table if it needs one."""
+
+
+def compile_objective(reward: Reward, rules: Rules) -> NDArray[Any]:
+    """A reward under some rules as an array of one `OBJECTIVE` record.
+
+    Raises `ArgumentError` for ``"equity"`` where the rules have no table, see `dnfh_env.equity.equity_table`.
+    """
+    record = np.zeros(1, OBJECTIVE)
+    record["kind"] = REWARDS[reward]
+    if reward == "equity":
+        record["equity"] = equity_table(rules).record
+    return record
+
+
+def copied_objective(objective: NDArray[Any]) -> NDArray[Any]:
+    """One of the very type that kernels are compiled for, which a pickle does not give back."""
+    record = np.zeros(1, OBJECTIVE)
+    record[:] = objective
+    return record
 
 
 @njit
-def standing(g: Any, r: Any, objective: Any) -> Any:
-    """The standing of the four seats, floats that sum to 0. ``objective`` is `WIN` or `POINTS`."""
-    if objective == WIN:
+def standing(g: Any, r: Any, kind: Any) -> Any:
+    """The standing of the four seats, floats that sum to 0. ``kind`` is `WIN` or `POINTS`, which need no table."""
+    if kind == WIN:
         return win_share(g, 0), win_share(g, 1), win_share(g, 2), win_share(g, 3)
     if g.phase != OVER:
         return centred(g.scores, g.points, 1)
@@ -51,6 +78,16 @@ def standing(g: Any, r: Any, objective: Any) -> Any:
         before[2] + shot_worth(g, 2),
         before[3] + shot_worth(g, 3),
     )
+
+
+@njit
+def equity_standing(g: Any, t: Any) -> Any:
+    """The standing for `EQUITY` with a `TABLE` record; it stays the same from one deal's end to the next."""
+    if g.winners:
+        return win_share(g, 0), win_share(g, 1), win_share(g, 2), win_share(g, 3)
+    cut_off = g.phase == OVER  # when the deal has not moved on
+    a, b, c, d = equities(g.scores, np.int64(g.dealer) + cut_off, t)
+    return a - 0.25, b - 0.25, c - 0.25, d - 0.25
 
 
 @njit(inline="always")
@@ -83,25 +120,43 @@ def apply_and_pay(g: Any, r: Any, action: Any, objective: Any) -> Any:
     if g.phase != PLAY or g.num_plays & 3 != 3:  # no standing changes but by the last card of a trick
         apply(g, r, action)
         return 0.0, 0.0, 0.0, 0.0
-    before = standing(g, r, objective)
+    if objective.kind == EQUITY:
+        return apply_and_pay_equity(g, r, action, objective.equity)
+    before = standing(g, r, objective.kind)
     apply(g, r, action)
-    after = standing(g, r, objective)
+    return change(before, standing(g, r, objective.kind))
+
+
+@njit
+def apply_and_pay_equity(g: Any, r: Any, action: Any, t: Any) -> Any:
+    """`apply_and_pay` for `EQUITY`, which the last card of a deal changes and no other."""
+    if g.num_plays != NUM_CARDS - 1:
+        apply(g, r, action)
+        return 0.0, 0.0, 0.0, 0.0
+    before = equity_standing(g, t)
+    apply(g, r, action)
+    return change(before, equity_standing(g, t))
+
+
+@njit(inline="always")
+def change(before: Any, after: Any) -> Any:
+    """From one standing to another."""
     return after[0] - before[0], after[1] - before[1], after[2] - before[2], after[3] - before[3]
 
 
 @njit(cache=True)
-def standings(games: Any, rules: Any, objective: Any, out: Any) -> None:
+def standings(games: Any, rules: Any, kind: Any, out: Any) -> None:
     """`standing` for each record into ``out``, ``float64[B, 4]``."""
     for i in range(games.shape[0]):
-        found = standing(games[i], rules[0], objective)
+        found = standing(games[i], rules[0], kind)
         for s in range(4):
             out[i, s] = found[s]
 
 
-def standings_of(games: NDArray[Any], rules: NDArray[Any], objective: int) -> NDArray[np.float64]:
-    """Standings of games by seat, ``float64[B, 4]``."""
+def standings_of(games: NDArray[Any], rules: NDArray[Any], kind: int) -> NDArray[np.float64]:
+    """Standings of games by seat, ``float64[B, 4]``; ``kind`` is `WIN` or `POINTS`."""
     out = np.empty((len(games), 4))
-    standings(plain(games), rules, int(objective), out)
+    standings(plain(games), rules, int(kind), out)
     return out
 
 
@@ -139,6 +194,6 @@ def illegal_reward(rules: Rules, reward: Reward) -> float:
 
     The limit stands in eight times, since a set position may begin with scores at it.
     """
-    if reward == "win":
+    if reward in ("win", "equity"):
         return -2.0
     return -float(8 * rules.score_limit + 5 * SHOT_VALUE)

@@ -68,7 +68,7 @@ class SeatOptions(TypedDict, total=False):
     max_deals: int | None
     """Cut a game off after so many deals, as in the rules, whose own number stands if this is not given."""
     reward: Reward | None
-    """``"win"``, the default for games, or ``"points"``, that for deals; see `dnfh_env.objective`."""
+    """``"win"``, the default for games, ``"points"``, that for deals, or ``"equity"``; see `dnfh_env.objective`."""
     observation: Observation
     """``"compact"``, the default, or ``"full"``; see `dnfh_env.observation`."""
 

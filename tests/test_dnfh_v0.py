@@ -532,7 +532,7 @@ def test_any_integer_is_an_action(kind: Any) -> None:
     assert env.observe(env.agent_selection)["action_mask"].sum() == 13
 
 
-@pytest.mark.parametrize(("reward", "worst"), [("win", -0.25), ("points", -1000.0)])
+@pytest.mark.parametrize(("reward", "worst"), [("win", -0.25), ("points", -1000.0), ("equity", -1.0)])
 @pytest.mark.parametrize("action", [63, -1, 64, None])
 def test_an_illegal_action_may_end_the_game_at_the_cost_of_its_seat(reward: str, worst: float, action: Any) -> None:
     env = started(seed=1, illegal="terminate", reward=reward)

@@ -319,7 +319,7 @@ EVERY_ROUTE = """
 import json, pickle, random
 import numpy as np
 from agents.arena import evaluate
-from dnfh_env import Batch, Game, Rules, make_agent
+from dnfh_env import Batch, Game, Rules, make_agent, win_chances
 from dnfh_env.agent import ask
 from dnfh_env.observation import COMPACT, FULL, pack, pack_state
 from dnfh_env.objective import POINTS, WIN, standings_of
@@ -375,6 +375,12 @@ for rules in (Rules(), Rules.standard_hearts(), pickle.loads(pickle.dumps(Rules.
             pack_state(shape(games), compile_rules(rules), shape(seats).astype(np.int32))
             for objective in (WIN, POINTS, np.int64(WIN)):
                 standings_of(shape(games), compile_rules(rules), objective)
+
+batch = Batch(2, reward="equity")
+for batch in (batch, pickle.loads(pickle.dumps(batch))):
+    batch.step(batch.action_masks().argmax(axis=1))
+for scores in ([0] * 4, np.zeros((3, 4), np.int8), read_only(np.zeros((2, 3, 8), np.int64))[:, :, ::2]):
+    win_chances(scores, np.uint8(1)), win_chances(scores, np.ones(np.shape(scores)[:-1], np.int32))
 """
 
 COUNT_SIGNATURES = """

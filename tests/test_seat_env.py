@@ -268,6 +268,7 @@ AGREEING = [
     {"episode": "deal", "reward": "points"},
     {"episode": "game", "reward": "win", "max_deals": 3},
     {"episode": "game", "reward": "points", "max_deals": 2},
+    {"episode": "game", "reward": "equity", "max_deals": 2},
 ]
 
 

@@ -33,7 +33,7 @@ from dnfh_env.observation import LAYOUTS, STATE, pack_state
 from dnfh_env.rules import FIRST_CALL, KITTY, Rules
 from dnfh_env.seat_env import drawn_seats
 
-REWARD_SCALE = {"points": 1 / SHOT_VALUE, "win": 4.0}
+REWARD_SCALE = {"points": 1 / SHOT_VALUE, "win": 4.0, "equity": 4.0}
 """Factors that bring what an episode pays to the size of 1, which suits the value network."""
 
 OPEN, END = -2, -1

@@ -32,7 +32,8 @@ class Settings:
     episode: Literal["deal", "game"] = "deal"
     """What one episode is: a single deal at level scores, or a whole game."""
     reward: Reward = "points"
-    """What is paid: card points trick by trick, or the share of the win (whole games only)."""
+    """What is paid: card points trick by trick, the share of the win (whole games only), or deal by deal the change of
+    the chance of winning the game."""
     observation: Observation = "compact"
     """The observation layout; "full" adds the order of past tricks."""
     critic: Literal["view", "state"] = "view"
