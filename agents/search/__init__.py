@@ -1,0 +1,1 @@
+"""Search: exact play of endings with all hands open, and what bots that look ahead share."""
