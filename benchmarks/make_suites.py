@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from agents import heuristic
 from agents.files import write_text
 from agents.heuristic import Parameters, compile_parameters
-from agents.suites import FOLDER, SUITE_FORMAT, SUITES, positions_digest
+from agents.suites import FOLDER, SUITE_FORMAT, positions_digest
 from dnfh_env._bits import U0, U1, bit, lowest, nth_set, popcount
 from dnfh_env._random import GOLDEN, below, mix, unit
 from dnfh_env.agent import ask_each, legal_rows, make_agent
@@ -717,16 +717,16 @@ def save(document: dict[str, Any], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"some of {', '.join(SUITES)}; all if none is named")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(RECIPES)}; all if none is named")
     parser.add_argument("--seed", type=int, default=SEED, help="the first suite takes this seed, the others the next")
     parser.add_argument("--count", type=int, default=COUNT, help="positions of a suite")
     parser.add_argument("--out", type=Path, default=FOLDER, help="where the files go")
     options = parser.parse_args()
-    unknown = sorted(set(options.suites) - set(SUITES))
+    unknown = sorted(set(options.suites) - set(RECIPES))
     if unknown or options.count < 2:
-        parser.error(f"{unknown[0]} is none of {', '.join(SUITES)}" if unknown else "--count: at least 2")
-    for name in options.suites or SUITES:
-        save(make(name, options.seed + SUITES.index(name), options.count), options.out / f"{name}.json")
+        parser.error(f"{unknown[0]} is none of {', '.join(RECIPES)}" if unknown else "--count: at least 2")
+    for name in options.suites or RECIPES:
+        save(make(name, options.seed + list(RECIPES).index(name), options.count), options.out / f"{name}.json")
 
 
 if __name__ == "__main__":

@@ -21,13 +21,17 @@ from rich.console import Console
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import make_endings as solving  # noqa: E402
 import make_suites as making  # noqa: E402
 
 from agents import suites  # noqa: E402
 from agents.arena import SEED as ARENA_SEED  # noqa: E402
+from agents.beliefs import Beliefs  # noqa: E402
 from agents.cli.train import EVALUATION_SEED  # noqa: E402
 from agents.heuristic import Heuristic, Parameters, compile_parameters  # noqa: E402
-from agents.suites import DEALS, PROTOCOLS, SUITES, DealSet, SuiteError  # noqa: E402
+from agents.search.endgame import solve  # noqa: E402
+from agents.search.equal import alike_cards, equal_cards  # noqa: E402
+from agents.suites import DEALS, PROTOCOLS, SUITES, DealSet, Suite, SuiteError  # noqa: E402
 from dnfh_env.agent import REGISTRY, RandomAgent, legal_rows  # noqa: E402
 from dnfh_env.cards import CARD_NAMES, RANKS, cards_in, mask_of, names_in  # noqa: E402
 from dnfh_env.engine import CALL, GAME, OVER, PICK, PLAY, apply_all, copied_games, keys_of, new_games  # noqa: E402
@@ -41,6 +45,8 @@ from positions import ANY_CALL  # noqa: E402
 
 COMPILED = compile_rules(making.RULES)
 SUITE = pytest.mark.parametrize("name", SUITES)
+SAMPLED = pytest.mark.parametrize("name", making.RECIPES)
+"""The suites whose values are means over worlds drawn, `heuristic` playing on."""
 
 
 def document(name: str) -> dict[str, Any]:
@@ -103,20 +109,25 @@ def test_a_suite_is_what_it_says(name: str) -> None:
     suite = suites.load_suite(name)
     assert len(suite) >= 200 and (suites.FOLDER / f"{name}.json").stat().st_size < 400_000
     assert len({tuple(dealt_hands(game[None])) for game in suite.games}) == len(suite)  # each of another deal
-    views = views_of(suite.games, COMPILED, suite.games["seat"].astype(np.int64))
-    assert making.RECIPES[name].about(views).all()
+    views = view_of(suite.games)
+    assert (making.RECIPES | {"ending": solving.RECIPE})[name].about(views).all()
     legal = legal_rows(suite.legal).view(np.bool_)
     assert (legal.sum(axis=1) > 1).all() and (np.isfinite(suite.values) == legal).all()
-    assert suite.header["parameters"] == vars(Parameters())
+    assert (suite.best & ~legal).sum() == 0 and suite.best.any(axis=1).all()
+    assert suite.best[np.arange(len(suite)), np.nanargmax(suite.values, axis=1)].all()
 
 
-@SUITE
+def leads(suite: Suite) -> NDArray[np.float64]:
+    """How far the highest value is before those of actions that do not count as best."""
+    others = np.isfinite(suite.values) & ~suite.best
+    return np.nanmax(suite.values, axis=1) - np.where(others, suite.values, -np.inf).max(axis=1)
+
+
+@SAMPLED
 def test_the_best_are_clearly_best(name: str) -> None:
     suite = suites.load_suite(name)
-    others = np.isfinite(suite.values) & ~suite.best
-    lead = np.nanmax(suite.values, axis=1) - np.where(others, suite.values, -np.inf).max(axis=1)
-    assert (suite.best & ~np.isfinite(suite.values)).sum() == 0 and suite.best.any(axis=1).all()
-    assert suite.best[np.arange(len(suite)), np.nanargmax(suite.values, axis=1)].all()
+    assert suite.header["parameters"] == vars(Parameters())
+    lead = leads(suite)
     gaps = np.array([making.ASKED[phase].gap for phase in suite.games["phase"]])
     assert (lead > gaps - 0.002).all() and (lead > 4 * suite.errors - 0.01).all()
     plays = suite.games["phase"] != CALL
@@ -128,6 +139,16 @@ def test_the_best_are_clearly_best(name: str) -> None:
 def test_a_suite_is_not_solved_by_greedy(name: str) -> None:
     found = suites.run_suite(suites.load_suite(name), "greedy-v1")
     assert found.best.mean <= 0.5 and found.regret.low > 0
+
+
+def test_what_is_best_in_an_ending_is_level_and_clearly_so() -> None:
+    suite = suites.load_suite("ending")
+    lowest_best = np.where(suite.best, suite.values, np.inf).min(axis=1)
+    assert (lowest_best == np.nanmax(suite.values, axis=1)).all() and (suite.errors == 0).all()
+    lead = leads(suite)
+    assert np.isfinite(lead).all() and (lead > solving.GAP - 0.002).all()
+    assert suites.run_suite(suite, "heuristic").best.mean <= 0.5
+    assert max(entry["worlds"] for entry in document("ending")["positions"]) == suite.header["worlds"]["play"] <= 300
 
 
 def test_kitty_has_calls_and_picks() -> None:
@@ -454,16 +475,142 @@ def test_a_suite_is_made_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert making.make("jack", 21, 4) == found
 
 
+# --- endings ----------------------------------------------------------------------------------------------------
+
+
+def last_plays(calls: tuple[str, ...], seed: int, plays: range) -> Iterator[NDArray[Any]]:
+    for game in moments(6, calls, seed):
+        if game["phase"][0] == PLAY and game["num_plays"][0] in plays:
+            yield game
+
+
+def hands_of(view: NDArray[Any], layout: list[int]) -> tuple[int, ...]:
+    """All four hands as they were after the pass."""
+    whole = [int(view["hand"][0]), *layout]
+    return tuple(hand | int(played) for hand, played in zip(whole, view["played"][0], strict=True))
+
+
+@pytest.mark.parametrize("calls", [("300",), ("102", "111"), ("kitty",)], ids=str)
+def test_all_layouts_of_an_ending_are_found(calls: tuple[str, ...]) -> None:
+    """One after another, each with as many histories as there are, and as many as beliefs count."""
+    sizes = []
+    for game in last_plays(calls, 45, range(43, 50)):
+        view = view_of(game)
+        found = {hands_of(view, layout): solving.histories(view, layout) for layout in solving.layouts(view)}
+        expected = layouts(game)
+        assert found == expected and len(found) == len(list(solving.layouts(view)))
+        assert sum(found.values()) == Beliefs(view, making.RULES).layouts
+        sizes.append(len(found))
+    assert max(sizes) > 20 and len(set(sizes)) > 5
+
+
+@pytest.mark.parametrize("calls", [("210",), ("kitty",)], ids=str)
+def test_a_world_of_an_ending_looks_the_same_to_the_seat(calls: tuple[str, ...]) -> None:
+    for game in last_plays(calls, 46, range(44, 47)):
+        view = view_of(game)
+        for layout in itertools.islice(solving.layouts(view), 0, None, 7):
+            world = solving.world_of(view, layout)
+            assert world["hand"][0].tolist() == [int(view["hand"][0]), *layout]
+            assert view_of(world).tobytes() == view.tobytes()
+
+
+def test_an_ending_has_actions_that_are_not_equal() -> None:
+    """Against the definition, one action after another, and at all plays of deals."""
+    alike, found = alike_cards(making.RULES), Counter()
+    for game in last_plays(("300", "kitty"), 47, range(30, 52)):
+        view = view_of(game)[0]
+        tricks, table = 13 - int(view.num_plays) // 4, view.num_plays // 4 * 4
+        gone = set(view.plays[: view.num_plays].tolist()) - ({int(view.best_card)} if table < view.num_plays else set())
+        legal = [card for card in range(52) if int(view.legal) >> card & 1]
+        equal = equal_cards(legal[0], view.hand, np.uint64(mask_of(gone)), alike)
+        about = 2 <= tricks <= 4 and bool(set(legal) - set(cards_in(int(equal))))
+        assert bool(solving.endings(view_of(game))[0]) == about
+        found[about, len(legal) > 1, 2 <= tricks <= 4] += 1
+    assert min(found[True, True, True], found[False, True, True], found[False, True, False]) > 3
+
+
+def an_exact(quarters: list[list[int]], weights: list[float]) -> solving.Exact:
+    return solving.Exact(np.arange(len(quarters)), np.array(quarters), np.array(weights))
+
+
+@pytest.mark.small
+def test_best_is_best_in_every_world() -> None:
+    found = an_exact([[8, 4, 6], [8, 4, 6], [8, 4, 0], [9, -300, -300]], [1, 1, 2])
+    assert not found.best.any()
+    found = an_exact([[8, 4, 6], [8, 4, 6], [8, 4, 0], [5, -300, 6]], [1, 1, 2])
+    assert found.best.tolist() == [True, True, False, False]
+    assert found.values.tolist() == pytest.approx([2, 2, 1, (5 - 300 + 12) / 12]) and not found.errors.any()
+    assert solving.is_clear(found)
+    assert not solving.is_clear(an_exact([[8, 4, 6], [8, 4, 1]], [1, 1, 2]))  # 5/6 of a point
+    assert not solving.is_clear(an_exact([[8, 4, 6], [8, 4, 6]], [1, 1, 2]))
+
+
+def games_of_endings(step: int) -> Iterator[tuple[dict[str, Any], NDArray[Any]]]:
+    suite = suites.load_suite("ending")
+    for i, entry in itertools.islice(enumerate(document("ending")["positions"]), 0, None, step):
+        yield entry, suite.games[i : i + 1]
+
+
+def test_an_ending_is_solved_again() -> None:
+    """By the script's functions, and its value as the mean over worlds played by `solve` on their own."""
+    for entry, game in games_of_endings(30):
+        assert solving.judged(game) == entry
+        view = view_of(game)
+        total, sums = 0, Counter()
+        for layout in solving.layouts(view):
+            ways = solving.histories(view, layout)
+            found = solve(solving.world_of(view, layout), Rules())
+            values = dict(zip(map(action_to_string, found.actions.tolist()), found.values[:, 0].tolist(), strict=True))
+            assert {name for name in values if values[name] == max(values.values())} >= set(entry["best"])
+            sums.update({name: ways * value for name, value in values.items()})
+            total += ways
+        assert entry["values"] == pytest.approx({name: sums[name] / total / 3 for name in sums}, abs=6e-4)
+
+
+def test_the_label_does_not_depend_on_what_is_hidden() -> None:
+    """The position's own hands are one of the layouts, and any other has the same entry."""
+    for entry, game in games_of_endings(40):
+        view, seat = view_of(game), int(game["seat"][0])
+        found = list(solving.layouts(view))
+        assert [int(game["hand"][0, (seat + place) % 4]) for place in (1, 2, 3)] in found
+        other = copied_games(game)
+        for place, hand in enumerate(found[-1], 1):
+            other["hand"][0, (seat + place) % 4] = hand
+        assert view_of(other).tobytes() == view.tobytes()
+        again = solving.judged(other)
+        assert again is not None and again | {"at": entry["at"]} == entry
+
+
+def test_an_ending_is_found_again() -> None:
+    found = document("ending")
+    for entry in found["positions"][:3]:
+        number = int(entry["at"].rpartition("game=")[2])
+        (candidate,) = making.candidates(solving.RECIPE, found["seed"], np.array([number]))
+        assert solving.judged(np.array([candidate], GAME)) == entry
+
+
+def test_endings_are_made_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solving, "BATCH", 32)
+    found = solving.make(22, 4)
+    making.save(found, tmp_path / "ending.json")
+    written = json.loads((tmp_path / "ending.json").read_text(encoding="utf-8"))
+    assert written == json.loads(json.dumps(found)) and len(suites.parse_suite(written)) == 4
+    for name in solving.SOLVERS:
+        assert suites.run_suite(suites.parse_suite(written), name).best.mean <= 0.5
+    monkeypatch.setattr(solving, "BATCH", 20)
+    assert solving.make(22, 4) == found
+
+
 # --- what the suites are about ----------------------------------------------------------------------------------
 
 SCORING = {"QS", "QC", "QD", "JD", *(rank + "H" for rank in "23456789TJQKA")}
 
 
-@SUITE
+@SAMPLED
 def test_definitions_are_those_of_the_page(name: str) -> None:
     """At the positions of all suites and at what follows them, against definitions written out by name."""
     rng, found = np.random.default_rng(3), Counter()
-    for other in SUITES:
+    for other in making.RECIPES:
         for text in suites.load_suite(other).texts[:12]:
             game = Game.from_notation(text)
             while game.phase in ("call", "pick", "play") and game.deal == 0:

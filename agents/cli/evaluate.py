@@ -103,7 +103,7 @@ class EvaluateArgs:
     memory_limit: int = 4096
     """Megabytes of an isolated agent."""
     suite: tuple[str, ...] = ()
-    """Ask the contestants about the positions of these suites instead: guard, shoot, stop, jack, kitty, or all."""
+    """Ask the contestants about positions of these suites instead: guard, shoot, stop, jack, kitty, ending, or all."""
     protocol: str | None = None
     """Measure the contestants by a named protocol, see docs/benchmark.md: v1."""
     table: str | None = None
