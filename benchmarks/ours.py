@@ -18,10 +18,12 @@ from numba import njit
 from numpy.typing import NDArray
 from peers import aec_loop
 
+from agents.worlds import draw_worlds, new_scratch
 from dnfh_env import Batch, Game, dnfh_v0, make_agent
 from dnfh_env._bits import nth_set, popcount
 from dnfh_env._random import GOLDEN, below, mix
 from dnfh_env.batch import Mode
+from dnfh_env.cards import NUM_CARDS
 from dnfh_env.engine import GAME
 
 DEAL = 65
@@ -99,6 +101,42 @@ def game_loop() -> Work:
 def aec(wrapped: bool) -> Work:
     """Our AEC loop."""
     return aec_loop(dnfh_v0.env() if wrapped else dnfh_v0.raw_env())
+
+
+# --- search -----------------------------------------------------------------------------------------------------
+
+TRICKS = 6
+"""After which a view is one of mid-deal: half of the cards that others hold have been played."""
+
+
+def in_mid_deal(size: int) -> Batch:
+    """As many games, after six tricks of their first deal as ``heuristic`` plays it."""
+    batch = Batch(size, seed=1)
+    batch.play("heuristic", DEAL - NUM_CARDS + 4 * TRICKS)
+    return batch
+
+
+def worlds(size: int = 64, each: int = 1000) -> Work:
+    """Thousands of worlds that agree with views of mid-deal, `agents.worlds.draw_worlds`."""
+    batch, scratch = in_mid_deal(size), new_scratch()
+    views, keys, games, layouts = batch.views(), batch.keys(), np.zeros(size * each, GAME), np.zeros(size)
+
+    def work() -> int:
+        draw_worlds(views, batch.compiled, keys, scratch, games, layouts)
+        return len(games) // 1000
+
+    return work
+
+
+def searched(threads: int, size: int = 256) -> Work:
+    """Decisions of ``pimc:fast`` about views of mid-deal, all in one call."""
+    batch, agent = in_mid_deal(size), make_agent(f"pimc:fast,threads={threads}")
+    views, keys = batch.views(), batch.keys()
+
+    def work() -> int:
+        return len(agent.act(views, keys))
+
+    return work
 
 
 # --- memory -----------------------------------------------------------------------------------------------------

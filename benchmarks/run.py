@@ -35,6 +35,8 @@ GAME_LOOP = "Game, Python loop"
 FOUR, FOUR_WRAPPED = "connect_four, raw AEC", "connect_four, wrapped AEC"
 AEC, AEC_WRAPPED = "AEC, raw", "AEC, wrapped"
 LEARNING, STOCK = "learning, samples", "stock MaskablePPO, samples"
+WORLDS = "worlds that agree with a view, thousands"
+PIMC, PIMC_2 = "pimc:fast, 256 views", "pimc:fast, 256 views, two threads"
 STATE = "state of a game, bytes"
 
 ROWS = 4096
@@ -119,6 +121,8 @@ GOALS = (
     Goal(
         "cost of a decision, bytes, 65,536 games over 1,024", sized(BYTES, 1024), sized(BYTES, 65536), 1.6, None, True
     ),
+    Goal("thousand worlds of a view a second", WORLDS, None, 1000),
+    Goal("pimc:fast about 256 views, two threads over one", PIMC_2, PIMC, 1.8),
     Goal("learning over stock MaskablePPO, samples", LEARNING, STOCK),
 )
 
@@ -145,6 +149,11 @@ def beside_peers() -> dict[str, Work]:
         AEC_WRAPPED: ours.aec(wrapped=True),
         FOUR_WRAPPED: peers.connect_four(wrapped=True),
     }
+
+
+def searching() -> dict[str, Work]:
+    """What searches stand on."""
+    return {WORLDS: ours.worlds(), PIMC: ours.searched(threads=1), PIMC_2: ours.searched(threads=2)}
 
 
 def over_sizes(sizes: Iterable[int]) -> dict[str, Work]:
@@ -187,6 +196,7 @@ def measure_all(seconds: float, repeats: int) -> Found:
     threads, share = some_threads(cores()), seconds / ROUNDS
     groups: dict[str, Callable[[], dict[str, Measure]]] = {
         "ours and the peers": lambda: measures(beside_peers(), share),
+        "search": lambda: measures(searching(), share),
         "batch sizes": lambda: measures(over_sizes(SIZES), share),
         "threads": lambda: measures(over_threads(threads), share),
         "observations": lambda: measures(over_modes(), share),

@@ -168,6 +168,8 @@ REGISTRY: dict[str, str] = {
     "greedy": "agents.greedy:Greedy",
     "heuristic": "agents.heuristic:Heuristic",
     "learned": "agents.learned.policy:learned",
+    "mixed": "agents.mixed:Mixed",
+    "pimc": "agents.search.pimc:PIMC",
     "ppo": "agents.learned.policy:PPOAgent",
 }
 """Agents by name as ``module:attr``, imported when asked for, so that nothing here needs the package ``agents``."""
