@@ -104,9 +104,13 @@ bench-learning: $(STAMP) ## measure learning speed beside stock MaskablePPO
 
 suites: $(STAMP) ## make the tactical suites anew (some ten minutes); the files come out the same
 	$(CACHE) $(PY) benchmarks/make_suites.py
+	$(CACHE) $(PY) benchmarks/make_endings.py
 
 measure-luck: $(STAMP) ## measure by what factors luck control narrows intervals
 	$(CACHE) $(PY) benchmarks/fit_hand_value.py --measure
+
+strength: $(STAMP) ## measure the bots' strength against what is asked of them (some forty minutes on two idle cores)
+	$(CACHE) $(PY) benchmarks/strength.py
 
 weights: $(STAMP) ## put the policy of RUN=runs/long/best into the package, as the agent "learned"
 	$(PY) benchmarks/ship_weights.py $(RUN)
@@ -129,4 +133,4 @@ clean: ## remove caches and build output (.venv, runs and results stay)
 	find dnfh_env agents tests benchmarks notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help install test test-fast lint types warm test-nojit test-bounds test-all wheel-test mutants interop \
-	coverage-test test-browser differential notebooks bench bench-instructions bench-learning suites measure-luck weights demo format clean
+	coverage-test test-browser differential notebooks bench bench-instructions bench-learning suites measure-luck strength weights demo format clean

@@ -167,6 +167,7 @@ REGISTRY: dict[str, str] = {
     "greedy-v1": "agents.greedy:Greedy",
     "greedy": "agents.greedy:Greedy",
     "heuristic": "agents.heuristic:Heuristic",
+    "ismcts": "agents.search.ismcts:ISMCTS",
     "learned": "agents.learned.policy:learned",
     "mixed": "agents.mixed:Mixed",
     "pimc": "agents.search.pimc:PIMC",

@@ -20,8 +20,8 @@ from agents import greedy, heuristic, worlds
 from agents.layouts import EACH
 from agents.search.base import Search
 from agents.search.candidates import MOST, POOL, list_candidates, new_plans
-from agents.search.playout import finish, pick_again, worth
-from agents.search.race import drop_losers, round_size, winner
+from agents.search.playout import finish, worth
+from agents.search.race import race
 from agents.search.settings import Bounds, Playout, Utility
 from dnfh_env._bits import U0, U1, lowest
 from dnfh_env._crew import claim
@@ -90,7 +90,7 @@ def decide_all(task: Any, s: Any, x: Any, choose: Any, arguments: Any) -> None:
         i = claim(task.claims, 0, 1)
 
 
-@njit(forceinline=True)
+@njit(inline="always")
 def decide(v: Any, key: Any, s: Any, x: Any, choose: Any, arguments: Any) -> Any:
     """The action for one view."""
     if v.legal & (v.legal - U1) == U0:
@@ -100,35 +100,11 @@ def decide(v: Any, key: Any, s: Any, x: Any, choose: Any, arguments: Any) -> Any
     if count == 1 or worlds.prepare(v, r, x.scratch) == 0.0:
         return x.plans[0, 0]
     x.state[0] = key
-    alive = np.ones(count, np.bool_)
-    left = count
-    seen = 0
-    budget = q.worlds * count
-    most = q.worlds * q.spread
-    while left > 1 and seen < most and budget >= left:
-        stop = min(seen + round_size(seen), most, seen + budget // left)
-        for w in range(seen, stop):
-            draw_world(v, r, x, choose, arguments)
-            for c in range(count):
-                if alive[c]:
-                    x.values[c, w] = tried(v, c, s, x, choose, arguments)
-        budget -= left * (stop - seen)
-        seen = stop
-        left = drop_losers(x.values, alive, seen, q.drop)
-    return x.plans[winner(x.values, alive, seen, q.depart), 0]
+    best = race(v, count, q.worlds * count, s, x, tried, choose, arguments)
+    return x.plans[best, 0]
 
 
-@njit(forceinline=True)
-def draw_world(v: Any, r: Any, x: Any, choose: Any, arguments: Any) -> None:
-    """A world at the view's decision, in which other seats have picked as the policy does."""
-    g = x.world[0]
-    worlds.draw(x.scratch, x.state, g)
-    g.deal = 0
-    if v.phase == PICK:
-        pick_again(v, r, g, x.seen, choose, arguments)
-
-
-@njit(forceinline=True)
+@njit(inline="always")
 def tried(v: Any, c: Any, s: Any, x: Any, choose: Any, arguments: Any) -> Any:
     """What the world is worth after candidate ``c``."""
     x.game[0] = x.world[0]

@@ -12,9 +12,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from agents import worlds
 from agents.layouts import EACH
 from dnfh_env._bits import U0, U1, lowest
-from dnfh_env.engine import OVER, PICK_DIRECTION, PLAY, apply, end_deal, legal, make_call
+from dnfh_env.engine import OVER, PICK, PICK_DIRECTION, PLAY, apply, end_deal, legal, make_call
 from dnfh_env.objective import EQUITY, equity_standing, standing
 from dnfh_env.rules import FIRST_CALL, KITTY, Rules, compile_rules
 from dnfh_env.view import look, look_at_present, write_present
@@ -33,7 +34,7 @@ def worth(g: Any, r: Any, objective: Any) -> Any:
     return standing(g, r, objective.kind)
 
 
-@njit(forceinline=True)  # as all that takes ``choose``, or it could not be cached
+@njit(inline="always")  # as all that takes ``choose``, or it could not be cached
 def finish(g: Any, r: Any, view: Any, choose: Any, arguments: Any) -> None:
     """Let ``choose(view, *arguments)`` decide at all seats until the deal has ended.
 
@@ -57,7 +58,7 @@ def is_decided(g: Any, r: Any) -> Any:
     return g.phase == PLAY and g.num_plays & 3 == 0 and (r.scoring | r.shot_cards) & ~taken == U0
 
 
-@njit(forceinline=True)
+@njit(inline="always")
 def pick_again(v: Any, r: Any, g: Any, view: Any, choose: Any, arguments: Any) -> None:
     """Let the other seats of a world pick anew, as the policy does, up to the decision of ``v``, one of seat 0."""
     for s in range(4):
@@ -78,3 +79,13 @@ def pick_again(v: Any, r: Any, g: Any, view: Any, choose: Any, arguments: Any) -
 def pick_direction(call: Any, number: Any) -> Any:
     """Where the pick of this number goes; for the kitty there is but one place."""
     return 0 if call == KITTY else np.int64(PICK_DIRECTION[np.int64(call) - FIRST_CALL, np.int64(number) % EACH])
+
+
+@njit(inline="always")
+def draw_world(v: Any, r: Any, x: Any, choose: Any, arguments: Any) -> None:
+    """A world at the view's decision, in which other seats have picked as the policy does."""
+    g = x.world[0]
+    worlds.draw(x.scratch, x.state, g)
+    g.deal = 0
+    if v.phase == PICK:
+        pick_again(v, r, g, x.seen, choose, arguments)

@@ -13,8 +13,34 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from agents.search.playout import draw_world
+
 ROUND = 8
 """Worlds of the first round, and of each until twice as many have been seen; then half as many as have been."""
+
+
+@njit(inline="always")  # since it takes functions, or it could not be cached
+def race(v: Any, count: Any, budget: Any, s: Any, x: Any, attempt: Any, choose: Any, arguments: Any) -> Any:
+    """Try ``count`` candidates in common worlds of a view, ``budget`` times in all; which of them to choose.
+
+    ``attempt(v, c, s, x, choose, arguments)`` is what candidate ``c`` comes to in ``x.world[0]``; ``x.values``,
+    ``float64[candidates, worlds]``, keeps it and bounds the worlds, ``s.settings[0]`` has ``drop`` and ``depart``.
+    """
+    q = s.settings[0]
+    alive = np.ones(count, np.bool_)
+    left = count
+    seen = 0
+    while left > 1 and seen < x.values.shape[1] and budget >= left:
+        stop = min(seen + round_size(seen), x.values.shape[1], seen + budget // left)
+        for w in range(seen, stop):
+            draw_world(v, s.rules[0], x, choose, arguments)
+            for c in range(count):
+                if alive[c]:
+                    x.values[c, w] = attempt(v, c, s, x, choose, arguments)
+        budget -= left * (stop - seen)
+        seen = stop
+        left = drop_losers(x.values, alive, seen, q.drop)
+    return winner(x.values, alive, seen, q.depart)
 
 
 @njit(inline="always")
