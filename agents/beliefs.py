@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.layouts import find_places
-from agents.worlds import Scratch, draw, draw_worlds, new_scratch, prepare, retraced, rewound
+from agents.worlds import draw_worlds, new_scratch, retraced, rewound
 from dnfh_env.agent import Agent, StochasticAgent, make_agent, name_of
 from dnfh_env.cards import NUM_CARDS, NUM_SEATS
 from dnfh_env.engine import GAME, NUM_ACTIONS
@@ -21,8 +21,6 @@ from dnfh_env.errors import AgentError, ArgumentError, described, shown, whole
 from dnfh_env.notation import action_to_string, check_counter, legal_of
 from dnfh_env.rules import Rules, checked_rules, compile_rules
 from dnfh_env.view import VIEW, views_of
-
-__all__ = ["BeliefError", "Beliefs", "Scratch", "draw", "draw_worlds", "new_scratch", "prepare"]
 
 
 class BeliefError(ArgumentError):
@@ -132,7 +130,9 @@ class Beliefs:
         worlds = self.worlds(whole("count", count, 1), seed)
         name, built = name_of(agent), make_agent(agent, self._rules)
         if not isinstance(built, StochasticAgent):
-            raise AgentError(f"{name}: {type(built).__name__} has no method probabilities(views)")
+            raise AgentError(
+                f"{name}: {type(built).__name__} has no method probabilities(views), as random and learned have"
+            )
         logs = np.zeros(count)
         games = rewound(worlds, self._compiled)
         for actions in retraced(worlds, games, self._compiled, seed):
@@ -140,7 +140,10 @@ class Beliefs:
                 views = views_of(games, self._compiled, np.full(count, seat))
                 logs += _log_chances(built, name, views, actions)
         if logs.max() == -np.inf:
-            raise BeliefError(f"weighted: {name} would have let none of {count} worlds come about; draw more")
+            raise BeliefError(
+                f"weighted: {name} would have let none of {count} worlds come about; draw more of "
+                "them, or ask an agent that leaves more to chance, such as learned:sample=true"
+            )
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
         return worlds, weights, float(1.0 / np.square(weights).sum())
@@ -150,7 +153,9 @@ def _one_view(view: Any) -> NDArray[Any]:
     """A `VIEW` array of length 1 with one record."""
     found = np.asarray(view)
     if found.dtype != VIEW or found.size != 1:
-        raise ArgumentError(f"view: expected one VIEW record, got {shown(view)}")
+        raise ArgumentError(
+            f"view: expected one VIEW record, as Game.view() and the environments' view() give it, got {shown(view)}"
+        )
     one = np.zeros(1, VIEW)
     one[:] = found.reshape(1)
     return one

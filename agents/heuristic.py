@@ -46,7 +46,7 @@ from agents.greedy import points_of
 from dnfh_env._bits import U0, U1, bit, highest, lowest, plain, popcount
 from dnfh_env.agent import play_with
 from dnfh_env.cards import HAND_SIZE
-from dnfh_env.engine import PICK, PLAY, SUIT_SETS
+from dnfh_env.engine import EACH, PICK, PLAY, SUIT_SETS
 from dnfh_env.errors import ArgumentError, shown
 from dnfh_env.objective import SHOT_VALUE
 from dnfh_env.rules import CALLS, FIRST_CALL, SHOT_CODES, Rules, checked_rules, compile_rules
@@ -125,8 +125,6 @@ class Parameters:
 _NO_SHOT = SHOT_CODES["none"]
 _SHOT_GAME = SHOT_CODES["game"]
 _ACROSS = FIRST_CALL + CALLS.index("030")
-_PASSED = 3
-"""Cards that a seat passes."""
 _OTHERS = 3
 """Other seats, among whom the cards outside lie."""
 _MINOR = 3
@@ -274,7 +272,7 @@ def call(v: Any) -> Any:
 def pick(v: Any, r: Any, p: Any) -> Any:
     """Pass what is dangerous; with a hand that may take everything, what would lose tricks."""
     dealt = v.hand | v.given[0] | v.given[1] | v.given[2]  # what is decided at the first pick holds for the others
-    if can_shoot(r) and dealt_losers(r, p, dealt) <= dares(r, p) * (p.shot_pick + _PASSED):
+    if can_shoot(r) and dealt_losers(r, p, dealt) <= dares(r, p) * (p.shot_pick + EACH):
         return best(v.legal, v, r, p, None, shot_pass)
     return best(v.legal, v, r, p, pass_of(v, r, p), pass_worth)
 
@@ -293,7 +291,7 @@ class Pass(NamedTuple):
 @njit
 def pass_of(v: Any, r: Any, p: Any) -> Any:
     """The `Pass` of a view."""
-    left = _PASSED - np.int64(v.num_picks) % _PASSED
+    left = EACH - np.int64(v.num_picks) % EACH
     short = major = U0
     for suit in range(4):
         cards = SUIT_SETS[suit]

@@ -24,12 +24,9 @@ from numba import njit
 
 from dnfh_env._bits import U0, U1, bit, lowest, popcount
 from dnfh_env.cards import DECK, HAND_SIZE, NUM_CARDS, TWO_OF_CLUBS
-from dnfh_env.engine import OVER, PLAY, SUIT_SETS
+from dnfh_env.engine import CALL, EACH, OVER, PICK, PICKS, PLAY, SUIT_SETS
 from dnfh_env.rules import FIRST_CALL, HOLD, KITTY, SPLITS
 
-EACH = 3
-"""Cards that a seat picks."""
-PICKS = 12
 PASSED = np.array([[int(digit) for digit in split] for split in SPLITS])
 """[split, direction]: how many cards a seat passes there."""
 _DECK = np.uint64(DECK)
@@ -89,8 +86,10 @@ def is_sound(v: Any) -> Any:
         popcount(own) + popcount(v.played[0]) == HAND_SIZE
         and popcount(together) == size
         and together & ~_DECK == U0
+        and size - popcount(own) == v.num_plays
         and is_passed(v) == (v.phase >= PLAY)
         and are_picks_sound(v)
+        and are_actions_sound(v)
     )
 
 
@@ -111,7 +110,7 @@ def are_picks_sound(v: Any) -> Any:
     """Whether as many cards were given and received as the call says."""
     call = np.int64(v.call)
     if v.num_picks < PICKS:
-        return v.num_picks == 0 or FIRST_CALL <= call <= KITTY
+        return v.phase != PICK or FIRST_CALL <= call <= KITTY
     if not FIRST_CALL <= call <= KITTY:
         return False
     mine = v.hand | v.played[0]
@@ -121,6 +120,13 @@ def are_picks_sound(v: Any) -> Any:
         if popcount(v.given[d]) != there or popcount(v.received[d]) != back or v.received[d] & ~mine:
             return False
     return True
+
+
+@njit
+def are_actions_sound(v: Any) -> Any:
+    """Whether the seat to move, and no other, has actions, of its phase and of its hand."""
+    of_phase = v.hand if v.phase == PICK or v.phase == PLAY else ~_DECK if v.phase == CALL else U0
+    return v.legal & ~of_phase == U0 and (v.legal == U0 or v.seat == 0)
 
 
 # --- classes ----------------------------------------------------------------------------------------------------

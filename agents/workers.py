@@ -16,6 +16,7 @@ from typing import Any
 from agents.arena import Limits, Match
 from agents.pages import Page, Unit
 from dnfh_env.agent import REGISTRY
+from dnfh_env.equity import EquityTable, tables_in_use, use_equity
 from dnfh_env.errors import AgentError, whole
 from dnfh_env.rules import Rules
 
@@ -44,7 +45,7 @@ class Workers:
         Raises `AgentError` for an agent that cannot be copied.
         """
         self.depth = 2 * int(whole("workers", count, 1))
-        setup = (REGISTRY, *match.given, match.rules, match.seed, match.format.name)
+        setup = (REGISTRY, tables_in_use(), *match.given, match.rules, match.seed, match.format.name)
         try:
             pickle.dumps(setup)  # as the pool will do it, where an error is harder to tell
         except Exception as error:
@@ -85,12 +86,21 @@ class Workers:
 
 
 def _begin(
-    registry: dict[str, str], contestants: Any, others: Any, limits: Limits | None, rules: Rules, seed: int, format: str
+    registry: dict[str, str],
+    tables: list[EquityTable],
+    contestants: Any,
+    others: Any,
+    limits: Limits | None,
+    rules: Rules,
+    seed: int,
+    format: str,
 ) -> None:
     global _match
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this ends it, and takes it along when it is killed
     threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
     REGISTRY.update(registry)
+    for table in tables:
+        use_equity(table)
     _match = Match(contestants, others or "random", rules, seed, format=format, limits=limits)
 
 

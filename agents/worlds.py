@@ -4,6 +4,9 @@ A *history* is what a seat does not see of a deal: the hands as dealt, everybody
 counts the layouts of the hidden hands, `agents.layouts`; `draw` draws a split of them by its count, shuffles the cards
 within each class, and then draws who passed what to whom, all that agree being equally likely given the hands.
 `rewound` and `retraced` go through the decisions of a world's deal again.
+
+Exact is the method; counts are doubles, and a choice among n cards is uneven by at most n in 2**32, see
+`dnfh_env._random.below`.
 """
 
 from __future__ import annotations
@@ -15,23 +18,25 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from agents.layouts import EACH, LAYOUTS, PASSED, PICKS, count_layouts
+from agents.layouts import LAYOUTS, PASSED, count_layouts
 from dnfh_env._bits import U0, bit, lowest, nth_set, popcount
 from dnfh_env._random import GOLDEN, below, mix, unit
 from dnfh_env.cards import NUM_CARDS
 from dnfh_env.engine import (
     CALL,
+    EACH,
     GAME,
     NO_SEAT,
     OVER,
     PICK,
-    PICK_DIRECTION,
+    PICKS,
     PLAY,
     apply,
     begin_deal,
     begin_play,
     end_deal,
     find_winners,
+    pick_direction,
 )
 from dnfh_env.rules import FIRST_CALL, KITTY
 
@@ -159,13 +164,14 @@ def game_with_call(v: Any, r: Any) -> Any:
 
 
 @njit
-def draw(scratch: Scratch, state: Any, g: Any) -> None:
-    """One world of the view that was prepared, with at least one history, into the `GAME` record ``g``.
+def draw(scratch: Scratch, state: Any, games: Any, i: Any) -> None:
+    """One world of the view that was prepared, with at least one history, into ``games[i]``, a `GAME` record.
 
     It stands at the view's decision; the view's seat is seat 0. What comes by chance later, the next deals, is fresh.
     ``state``, ``uint64[1]``, is all the randomness and is advanced.
     """
-    copy_game(scratch.game[0], g)
+    games[i] = scratch.game[0]  # numba assigns a record to an element, but not to a record
+    g = games[i]
     g.seed = number(state)
     draw_hands(scratch.layouts[0], state, g)
     if g.num_picks == PICKS:
@@ -175,43 +181,6 @@ def draw(scratch: Scratch, state: Any, g: Any) -> None:
             draw_passes(state, g)
     elif g.phase == PICK:
         draw_picks(state, g)
-
-
-@njit(inline="always")
-def copy_game(source: Any, g: Any) -> None:
-    """All fields of a `GAME`; numba has no assignment from record to record."""
-    for s in range(4):
-        g.hand[s] = source.hand[s]
-        g.kitty[s] = source.kitty[s]
-        g.played[s] = source.played[s]
-        g.taken[s] = source.taken[s]
-        g.scores[s] = source.scores[s]
-        g.points[s] = source.points[s]
-        g.entered[s] = source.entered[s]
-        g.voids[s] = source.voids[s]
-        for d in range(3):
-            g.given[s, d] = source.given[s, d]
-    for k in range(NUM_CARDS):
-        g.plays[k] = source.plays[k]
-    for t in range(13):
-        g.leaders[t] = source.leaders[t]
-    for k in range(3):
-        g.spare[k] = source.spare[k]
-    g.seed = source.seed
-    g.game = source.game
-    g.deal = source.deal
-    g.phase = source.phase
-    g.seat = source.seat
-    g.dealer = source.dealer
-    g.call = source.call
-    g.num_picks = source.num_picks
-    g.num_plays = source.num_plays
-    g.best_card = source.best_card
-    g.best_seat = source.best_seat
-    g.broken = source.broken
-    g.latched = source.latched
-    g.shooter = source.shooter
-    g.winners = source.winners
 
 
 @njit
@@ -269,7 +238,7 @@ def draw_picks(state: Any, g: Any) -> None:
             card = choice(g.hand[s], 1, state)
             g.hand[s] &= ~card
             for d in range(3):
-                if g.call == KITTY or d == direction_of(g):
+                if g.call == KITTY or d == pick_direction(g.call, g.num_picks):
                     g.given[s, d] |= card
         g.num_picks += 1
 
@@ -318,7 +287,7 @@ def draw_worlds(views: Any, rules: Any, seeds: Any, scratch: Scratch, games: Any
         layouts[i] = prepare(views[i], rules[0], scratch)
         state[0] = seeds[i]
         for k in range(each if layouts[i] > 0.0 else 0):
-            draw(scratch, state, games[i * each + k])
+            draw(scratch, state, games, i * each + k)
 
 
 # --- the deal again ---------------------------------------------------------------------------------------------
@@ -348,9 +317,9 @@ def retraced(worlds: NDArray[Any], games: NDArray[Any], rules: NDArray[Any], see
 def rewind_all(worlds: Any, rules: Any, games: Any) -> None:
     """Into ``games`` go the worlds at the start of their deals."""
     for i in range(worlds.shape[0]):
+        games[i] = worlds[i]
         w = worlds[i]
         g = games[i]
-        copy_game(w, g)
         g.winners = 0
         g.shooter = NO_SEAT
         for s in range(4):
@@ -394,14 +363,8 @@ def next_action(w: Any, g: Any, state: Any) -> Any:
         return np.int64(w.plays[g.num_plays]) if g.num_plays < w.num_plays else -1
     if g.phase == OVER or g.num_picks >= w.num_picks:
         return -1
-    left = w.given[g.seat, direction_of(g)] & g.hand[g.seat]
+    left = w.given[g.seat, pick_direction(g.call, g.num_picks)] & g.hand[g.seat]
     return lowest(choice(left, 1, state)) if left else -1
-
-
-@njit(inline="always")
-def direction_of(g: Any) -> Any:
-    """Where the next pick goes; a kitty's stands under every direction."""
-    return 0 if g.call == KITTY else np.int64(PICK_DIRECTION[np.int64(g.call) - FIRST_CALL, g.num_picks % EACH])
 
 
 @njit(cache=True)

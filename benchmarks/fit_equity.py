@@ -276,7 +276,9 @@ def together(fields: list[Deals]) -> Deals:
 
 
 def compared(deals: Deals, rules: Rules, steepness: float) -> dict[str, Any]:
-    """All figures of some games, under the table in use."""
+    """All figures of some games, under the table in use; a tie that is played on leaves it nothing to estimate."""
+    open_games = deals.scores.max(axis=1) < rules.target
+    deals = Deals(*(column[open_games] for column in deals))
     found = win_chances(deals.scores, 0, rules)
     return calibration(found, deals) | {
         "log_loss": log_loss(found, deals.won),
@@ -358,7 +360,8 @@ def main() -> None:
     for name, figures in content["calibration"].items():
         print(name, {key: value for key, value in figures.items() if key != "deciles"})
     print("root mean square error of the fit", content["rms_error_of_the_fit"])
-    write_text(options.out or PACKAGED / f"{rules.play_digest()}.json", json.dumps(content, indent=1) + "\n")
+    path = options.out or PACKAGED / f"{rules.play_digest()}.json"
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
     plot = options.plot or (None if options.out or options.rules != "dnfh" else PLOT)
     if plot:
         draw(plot, content["calibration"])

@@ -29,7 +29,7 @@ from agents.search.equal import alike_cards, representatives
 from agents.suites import FOLDER, SUITE_FORMAT, SUITES, positions_digest
 from dnfh_env.agent import make_agent
 from dnfh_env.cards import HAND_SIZE, NUM_SEATS, cards_in, mask_of
-from dnfh_env.engine import GAME, PLAY, keys_of
+from dnfh_env.engine import EACH, GAME, PLAY, keys_of
 from dnfh_env.notation import action_to_string
 from dnfh_env.objective import EDGE
 from dnfh_env.rules import KITTY, Rules, compile_rules
@@ -44,8 +44,6 @@ GAP = 1.0
 """How many points the others must be behind."""
 SOLVERS = ("greedy-v1", "heuristic")
 """Each chooses a best action in no more than half of the positions."""
-_EACH = 3
-"""Cards that a seat gets back from the kitty."""
 
 
 # --- which positions ----------------------------------------------------------------------------------------------
@@ -99,7 +97,7 @@ def histories(view: NDArray[Any], layout: list[int]) -> int:
         return 1
     lost = int(v.given[0] & ~v.received[0])
     mine = [((hand | int(v.played[s])) & lost).bit_count() for s, hand in enumerate(layout, 1)]
-    return prod(comb(HAND_SIZE - j, _EACH - j) for j in mine)
+    return prod(comb(HAND_SIZE - j, EACH - j) for j in mine)
 
 
 def world_of(view: NDArray[Any], layout: list[int]) -> NDArray[Any]:

@@ -33,8 +33,9 @@ from agents import heuristic
 from agents.files import write_text
 from agents.heuristic import Parameters, compile_parameters
 from agents.suites import FOLDER, SUITE_FORMAT, positions_digest
+from agents.worlds import number
 from dnfh_env._bits import U0, U1, bit, lowest, nth_set, popcount
-from dnfh_env._random import GOLDEN, below, mix, unit
+from dnfh_env._random import below, unit
 from dnfh_env.agent import ask_each, legal_rows, make_agent
 from dnfh_env.cards import (
     DECK,
@@ -48,12 +49,14 @@ from dnfh_env.cards import (
 )
 from dnfh_env.engine import (
     CALL,
+    EACH,
     GAME,
     NO_CALL,
     NO_SEAT,
     OVER,
     PICK,
     PICK_DIRECTION,
+    PICKS,
     PLAY,
     SUIT_SETS,
     apply,
@@ -64,6 +67,7 @@ from dnfh_env.engine import (
     legal,
     make_call,
     new_games,
+    pick_direction,
     play,
 )
 from dnfh_env.game import PHASES
@@ -79,19 +83,9 @@ TIE = 0.1
 _FACTORIALS = np.cumprod(np.concatenate([[1.0], np.arange(1.0, 14.0)]))
 _DECK = np.uint64(DECK)
 _HAND_SIZE = HAND_SIZE
-_PICKS = 12
-_EACH = 3
-"""Cards that a seat picks."""
 
 
 # --- worlds -----------------------------------------------------------------------------------------------------
-
-
-@njit
-def number(state: Any) -> Any:
-    """The next 64 random bits; ``state`` is ``uint64[1]``."""
-    state[0] += GOLDEN
-    return mix(state[0])
 
 
 @njit
@@ -236,8 +230,7 @@ def replay_picks(v: Any, r: Any, p: Any, g: Any, view: Any) -> None:
     make_call(g, np.int64(v.call))
     while g.num_picks < v.num_picks:
         if g.seat == 0:
-            d = 0 if v.call == KITTY else np.int64(PICK_DIRECTION[v.call - FIRST_CALL, g.num_picks % _EACH])
-            apply(g, r, lowest(v.given[d] & g.hand[0]))
+            apply(g, r, lowest(v.given[pick_direction(v.call, g.num_picks)] & g.hand[0]))
         else:
             look(g, r, np.int64(g.seat), view[0])
             apply(g, r, heuristic.pick(view[0], r, p))
@@ -274,7 +267,7 @@ def deal_kitty(v: Any, state: Any, g: Any) -> Any:
     histories = highest = 1.0
     for s in range(1, 4):
         mine = popcount(lost & g.hand[s])
-        if mine > _EACH:
+        if mine > EACH:
             return False
         histories *= _KITTY_WAYS[mine]
         highest *= _KITTY_WAYS[1 if popcount(lost) >= s else 0]
@@ -284,10 +277,10 @@ def deal_kitty(v: Any, state: Any, g: Any) -> Any:
     g.kitty[0] = v.received[0]
     for s in range(1, 4):
         back = lost & g.hand[s]
-        g.kitty[s] = back | choice(g.hand[s] & ~back, _EACH - popcount(back), state)
+        g.kitty[s] = back | choice(g.hand[s] & ~back, EACH - popcount(back), state)
         put |= g.kitty[s] & ~lost
     for s in range(4):
-        cards = v.given[0] if s == 0 else choice(put, _EACH, state)
+        cards = v.given[0] if s == 0 else choice(put, EACH, state)
         put &= ~cards
         for d in range(3):
             g.given[s, d] = cards
@@ -313,7 +306,7 @@ def draw_world(v: Any, r: Any, p: Any, hands: Any, state: Any, g: Any, view: Any
         replay_picks(v, r, p, g, view)
         return True
     g.call = v.call
-    g.num_picks = _PICKS
+    g.num_picks = PICKS
     if v.call == KITTY:
         if not deal_kitty(v, state, g):
             return False
@@ -689,11 +682,11 @@ def positions(recipe: Recipe, seed: int, count: int) -> Iterator[tuple[int, dict
 def make(name: str, seed: int, count: int) -> dict[str, Any]:
     """The document of a suite, with its progress printed."""
     entries, start = [], time.perf_counter()
-    for number, found in positions(RECIPES[name], seed, count):
+    for deal, found in positions(RECIPES[name], seed, count):
         entries.append(found)
         if len(entries) % 20 == 0 or len(entries) == count:
             seconds = time.perf_counter() - start
-            print(f"{name}: {len(entries)} of {count}, {number + 1} deals, {seconds:.0f} s", flush=True)
+            print(f"{name}: {len(entries)} of {count}, {deal + 1} deals, {seconds:.0f} s", flush=True)
     return {
         "format": SUITE_FORMAT,
         "name": name,

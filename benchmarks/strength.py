@@ -76,11 +76,8 @@ def _given(interval: Interval | None) -> Interval:
     return interval
 
 
-FAST, STRONG, TREE = "pimc:fast,threads=1", "pimc:strong,threads=1", "ismcts,threads=1"
-LEFT = "mixed:call=greedy-v1,pick=pimc:fast,play=pimc:fast"
-"""Calls three to the left, always."""
-RULE_PASS = "mixed:call=pimc:fast,pick=heuristic,play=pimc:fast"
-FIELD = ("greedy-v1", "heuristic", "learned", FAST, STRONG, TREE)
+FAST, STRONG, TREE = "pimc:fast,threads=1", "pimc:strong,threads=1", "ismcts:strong,threads=1"
+FIELD = ("greedy-v1", "heuristic", "learned", FAST, STRONG)
 
 MATCHES = {
     "fast": Match(FAST, "--against heuristic", 2500, 500, (edge(2.5), win_share(0.40)), 1.0),
@@ -89,9 +86,10 @@ MATCHES = {
     "strong-greedy": Match(STRONG, "--against greedy-v1", 600, 0, (edge(6.0),), 25.0),
     "tree": Match(TREE, "--against heuristic", 600, 0, (edge(3.0),), 25.0),
     "tree-pimc": Match(f"{TREE} {STRONG}", "--against heuristic", 600, 0, (gain(None),)),
-    "calls": Match(f"{FAST} {LEFT}", "--against heuristic", 6000, 0, (gain(),)),
-    "passes": Match(f"{FAST} {RULE_PASS}", "--against heuristic", 3000, 0, (gain(),)),
-    "field": Match(" ".join(FIELD), "--format field", 12, 0, tuple(map(rating, FIELD))),
+    # three to the left, always, beside search; all else by ``heuristic``, so that nothing but the call is compared
+    "calls": Match("mixed:call=pimc:strong mixed:call=greedy-v1", "--against heuristic", 30_000, 0, (gain(),)),
+    "passes": Match("mixed:pick=pimc:fast heuristic", "--against heuristic", 3000, 0, (gain(),)),
+    "field": Match(" ".join(FIELD), "--format field", 40, 0, tuple(map(rating, FIELD))),
 }
 
 
@@ -100,11 +98,11 @@ def play(name: str, match: Match, scale: float, workers: int) -> Report:
     out = ROOT / "runs" / "strength" / name
     deals, games = (max(2, round(scale * count)) if count else 0 for count in (match.deals, match.games))
     seed = SEED + list(MATCHES).index(name)
-    words = f"evaluate {match.players} {match.options} --deals {deals} --games {games} --seed {seed}"
-    print(f"\npython evaluate.py {words.partition(' ')[2]} --workers {workers} --out runs/strength/{name}", flush=True)
+    words = f"{match.players} {match.options} --deals {deals} --games {games} --seed {seed} --workers {workers}"
+    print(f"\npython evaluate.py {words} --out {out.relative_to(ROOT)}", flush=True)
     for file in out.glob("*"):
         file.unlink()
-    status = dnfh([*shlex.split(words), "--workers", str(workers), "--out", str(out)])
+    status = dnfh(["evaluate", *shlex.split(words), "--out", str(out)])
     if status:
         raise SystemExit(status)
     return Report.load(out)

@@ -50,7 +50,7 @@ from dnfh_env.observation import LAYOUTS, STATE, Observation, check_observation,
 from dnfh_env.render.text import table
 from dnfh_env.rules import Rules, checked_rules, compile_rules
 from dnfh_env.table import follow_on, leavers_of
-from dnfh_env.view import VIEW, look
+from dnfh_env.view import VIEW, look, views_of
 
 Episode = Literal["game", "deal", "table"]
 Illegal = Literal["raise", "terminate"]
@@ -320,6 +320,15 @@ class raw_env(AECEnv[str, SeatObservation, int]):
         observation, mask = np.empty(self.layout.bits, _FLOAT), np.empty(NUM_ACTIONS, _BYTE)
         see(self._game, self._compiled, seat, self._view, observation, mask)
         return {"observation": observation, "action_mask": mask}
+
+    def view(self, agent: str) -> Any:
+        """All that an agent at the table knows, as a `VIEW` record in memory of its own.
+
+        Raises `ArgumentError` for one who is not at the table.
+        """
+        if agent not in self._seated:
+            raise ArgumentError(f"view: {shown(agent)} is not at the table; there are {', '.join(self._seated)}")
+        return views_of(self._game, self._compiled, np.array([self._seated.index(agent)]))[0]
 
     def _nothing(self, agent: str) -> SeatObservation:
         if agent not in self.possible_agents:

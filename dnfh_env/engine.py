@@ -73,6 +73,8 @@ _GAME_FIELDS: list[Any] = [
 GAME: np.dtype[Any] = np.dtype((np.record, np.dtype(_GAME_FIELDS, align=True)))
 """One whole game. A batch is a 1-D array of these, a clone one assignment, its bytes a save."""
 
+EACH, PICKS = 3, 12
+"""Picks of a seat, and of all, before cards change hands (R4)."""
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _TWO_OF_CLUBS = np.uint64(1 << TWO_OF_CLUBS)
 SUIT_SETS = np.array(SUIT_MASKS, np.uint64)
@@ -232,21 +234,26 @@ def pick(g: Any, card: Any) -> None:
     """A card leaves the hand for its place; after the twelfth all are exchanged (R4)."""
     s = np.int64(g.seat)
     g.hand[s] &= ~bit(card)
-    nth = g.num_picks % 3
     if g.call == KITTY:
         for d in range(3):
             g.given[s, d] |= bit(card)
     else:
-        g.given[s, PICK_DIRECTION[g.call - FIRST_CALL, nth]] |= bit(card)
+        g.given[s, pick_direction(g.call, g.num_picks)] |= bit(card)
     g.num_picks += 1
-    if nth == 2:
+    if g.num_picks % EACH == 0:
         g.seat = (s + 1) & 3
-    if g.num_picks == 12:
+    if g.num_picks == PICKS:
         if g.call == KITTY:
             shuffle_kitty(g)
         else:
             exchange(g)
         begin_play(g)
+
+
+@njit(inline="always")
+def pick_direction(call: Any, number: Any) -> Any:
+    """Where the pick of this number goes (R4); one for the kitty stands under every direction, and so under `LEFT`."""
+    return LEFT if call == KITTY else np.int64(PICK_DIRECTION[np.int64(call) - FIRST_CALL, np.int64(number) % EACH])
 
 
 @njit
@@ -269,13 +276,13 @@ def shuffle_kitty(g: Any) -> None:
             cards &= ~bit(pile[n])
             n += 1
     state = stream(g.seed, g.game, g.deal, KITTY_SHUFFLE)
-    for k in range(12):
+    for k in range(PICKS):
         state += GOLDEN
-        j = k + below(12 - k, mix(state))
+        j = k + below(PICKS - k, mix(state))
         card = pile[j]
         pile[j] = pile[k]
         g.kitty[(np.int64(g.dealer) + 1 + k) & 3] |= bit(card)
-    for k in range(12):
+    for k in range(PICKS):
         pile[k] = NO_CARD
     for s in range(4):
         g.hand[s] |= g.kitty[s]

@@ -91,10 +91,18 @@ def equity_table(rules: Rules | None = None) -> EquityTable:
 
 
 def use_equity(table: EquityTable | str | Path) -> EquityTable:
-    """From now on let everything made in this process use ``table``, or that of a file, for the rules it belongs to."""
+    """From now on let everything made in this process use ``table``, or that of a file, for the rules it belongs to.
+
+    Workers of an evaluation that begins later use it too.
+    """
     found = table if isinstance(table, EquityTable) else load_equity(table)
     _IN_USE[found.rules.play_digest()] = found
     return found
+
+
+def tables_in_use() -> list[EquityTable]:
+    """Those that were used or put to use in this process."""
+    return list(_IN_USE.values())
 
 
 def load_equity(path: str | Path) -> EquityTable:
@@ -104,7 +112,7 @@ def load_equity(path: str | Path) -> EquityTable:
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(f"equity table {path}: cannot be read: {described(error)}") from error
     try:
         return table_of(content)
@@ -130,12 +138,12 @@ def table_of(content: Any) -> EquityTable:
 def _weights(weights: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
     try:
         found = np.array(weights[name], np.float64)
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, ValueError, KeyError, OverflowError):
         raise ArgumentError(f"weights: expected numbers of shape {shape} as {name!r}") from None
-    if found.shape != shape or not (np.abs(found) <= _LARGEST).all():
-        raise ArgumentError(
-            f"weights: {name!r} has shape {found.shape}, expected {shape} with numbers within ±{_LARGEST:g}"
-        )
+    if found.shape != shape:
+        raise ArgumentError(f"weights: {name!r} has shape {found.shape}, expected {shape}")
+    if not (np.abs(found) <= _LARGEST).all():
+        raise ArgumentError(f"weights: {name!r} has numbers that are not within ±{_LARGEST:g}")
     return found
 
 
@@ -169,8 +177,8 @@ def _numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
         found = np.asarray(values)
     except ValueError:
         raise ArgumentError(f"{name}: expected whole numbers, got {shown(values)}") from None
-    if not np.issubdtype(found.dtype, np.integer):
-        raise ArgumentError(f"{name}: expected whole numbers, got {shown(values)}")
+    if not np.issubdtype(found.dtype, np.integer) or (found > np.iinfo(np.int64).max).any():
+        raise ArgumentError(f"{name}: expected whole numbers below 2**63, got {shown(values)}")
     return found.astype(np.int64)
 
 

@@ -399,6 +399,10 @@ class SeatEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
             self.render()
         return self.batch.observe(self._view)[0], {"action_mask": self.action_masks(), **facts}
 
+    def view(self) -> Any:
+        """All that the seat knows, as a `VIEW` record in memory of its own."""
+        return self._view.copy()[0]
+
     def action_masks(self) -> NDArray[np.int8]:
         """Legal actions, ``int8[64]``, a new array at each call; all 0 once the episode is over."""
         mask: NDArray[np.int8] = legal_rows(self._view["legal"])[0]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dnfh_env._bits import U0, plain
 from dnfh_env.cards import NUM_CARDS
-from dnfh_env.engine import NO_CARD, legal
+from dnfh_env.engine import NO_CARD, PICKS, legal
 from dnfh_env.errors import ArgumentError, shown
 from dnfh_env.rules import KITTY
 
@@ -119,7 +119,7 @@ def from_seat(by_seat: Any, seat: Any) -> Any:
 @njit(inline="always")
 def received_by(g: Any, seat: Any) -> Any:
     """What left, across and right gave, known only after the exchange, and of a kitty never from whom (R4, R5)."""
-    if g.num_picks < 12:
+    if g.num_picks < PICKS:
         return U0, U0, U0
     if g.call == KITTY:
         return g.kitty[seat], g.kitty[seat], g.kitty[seat]

@@ -70,7 +70,7 @@ MUTANTS = (
     Mutant("engine.py", "R4 a picked card stays in the hand", "g.hand[s] &= ~bit(card)", "g.hand[s] &= ~U0"),
     Mutant("engine.py", "R4 left and right are swapped", "g.hand[(s + 1 + d) & 3] |=", "g.hand[(s + 3 - d) & 3] |="),
     Mutant("engine.py", "R4 two picks each, then the next seat", "if nth == 2:", "if nth == 1:"),
-    Mutant("engine.py", "R5 the kitty goes back as it came", "j = k + below(12 - k, mix(state))", "j = k"),
+    Mutant("engine.py", "R5 the kitty goes back as it came", "j = k + below(PICKS - k, mix(state))", "j = k"),
     Mutant(
         "engine.py",
         "R5 a kitty is passed as well",
@@ -204,7 +204,7 @@ MUTANTS = (
     ),
     # --- what a seat knows (R4 to R6, R11)
     Mutant("view.py", "R6 another's legal set is seen", "if seat == g.seat else U0", "if seat != NO_CARD else U0"),
-    Mutant("view.py", "R4 passed cards are seen before the exchange", "if g.num_picks < 12:", "if g.num_picks < 0:"),
+    Mutant("view.py", "R4 passed cards are seen before the exchange", "if g.num_picks < PICKS:", "if g.num_picks < 0:"),
     Mutant(
         "view.py",
         "R4 the giver is mistaken",

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.beliefs import BeliefError, Beliefs, draw_worlds, new_scratch
+from agents.beliefs import BeliefError, Beliefs
 from agents.layouts import find_places
-from agents.worlds import next_actions, retraced, rewind_all, rewound, take_actions
+from agents.worlds import draw_worlds, new_scratch, next_actions, retraced, rewind_all, rewound, take_actions
 from dnfh_env.agent import RandomAgent, legal_rows, make_agent
 from dnfh_env.cards import CARD_NAMES, DECK, card_id, cards_in, mask_of, names_in
 from dnfh_env.engine import NO_CALL, NO_CARD, PICK

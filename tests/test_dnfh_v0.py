@@ -305,6 +305,15 @@ def test_a_game_that_properly_ends_with_its_last_deal_is_terminated() -> None:
 # --- what is seen -----------------------------------------------------------------------------------------------
 
 
+def test_views_are_those_of_each_seat() -> None:
+    env, game = dnfh_v0.raw_env(), Game(seed=5)
+    env.reset(seed=5)
+    for seat, agent in enumerate(env.possible_agents):
+        assert env.view(agent).tobytes() == game.view(seat).tobytes()
+    with pytest.raises(ArgumentError, match="view: 'player_4' is not at the table; there are player_0, "):
+        env.view("player_4")
+
+
 def test_only_the_mover_has_a_mask() -> None:
     env = started(seed=1, max_deals=1)
     policy = at_random(4)

@@ -64,6 +64,14 @@ def test_training_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert masks[range(len(masks)), names["actions"]].all()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["agents", "equity"])
+def test_examples_of_a_page_run_one_after_the_other(name: str) -> None:
+    page, names = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"), dict[str, Any]()
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, f"{name}.md", "exec"), names)
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from agents import worlds
+from agents.beliefs import BeliefError
 from agents.heuristic import Heuristic
 from agents.search.base import Task
 from agents.search.endgame import solve
@@ -33,7 +34,7 @@ from dnfh_env.rules import compile_rules
 from dnfh_env.view import views_of
 from random_rules import random_rules
 from test_hidden import resampled
-from test_pimc import choices, view_of
+from test_pimc import choices, view_of, views_of_no_game
 
 QUICK = {"iterations": 60, "pool": 4, "threads": 1}
 KEY = np.array([77], np.uint64)
@@ -98,13 +99,13 @@ class Twin:
         while alive.sum() > 1 and budget >= alive.sum():
             for _ in range(min(int(round_size(seen)), budget // int(alive.sum()))):
                 world = np.zeros(1, GAME)
-                worlds.draw(scratch, self.state, world[0])
+                worlds.draw(scratch, self.state, world, 0)
                 world["deal"] = 0
                 for i in np.flatnonzero(alive):
                     values[i, seen] = self.iterate(world.copy(), int(actions[i]))
                     budget -= 1
                 seen += 1
-            drop_losers(values, alive, seen, self.settings.drop)
+            drop_losers(values, alive, seen, self.settings.drop, self.settings.depart)
         return int(actions[winner(values, alive, seen, self.settings.depart)])
 
     def iterate(self, game: Any, action: int) -> float:
@@ -301,7 +302,7 @@ def test_without_depth_nothing_is_below_the_root(quick: ISMCTS) -> None:
 
 
 def test_too_few_iterations_and_single_choices_are_the_rule_players(quick: ISMCTS) -> None:
-    tiny = ISMCTS(iterations=1, threads=1)
+    tiny = ISMCTS(iterations=3, threads=1)
     for game in choices(Rules(), 20, seed=27):
         view = view_of(game)
         assert tiny.act(view, KEY)[0] == Heuristic().act(view, KEY)[0]
@@ -372,7 +373,7 @@ def agreed(game: Game, rules: Rules, count: int = 40) -> set[str] | None:
     best, gap = set(game.legal_actions()), False
     for _ in range(count):
         world = np.zeros(1, GAME)
-        worlds.draw(scratch, state, world[0])
+        worlds.draw(scratch, state, world, 0)
         found = solve(world, rules)
         best &= set(map(int, found.best))
         gap |= bool((found.values[:, 0].max() - found.values[:, 0].min()) >= 12)
@@ -398,11 +399,17 @@ def test_plays_endings_that_are_clear_in_every_world() -> None:
     assert searched_right > 0.93 * count and ruled_right < searched_right
 
 
+def test_views_of_no_game_are_told(quick: ISMCTS) -> None:
+    for view in views_of_no_game():
+        with pytest.raises(BeliefError, match="ismcts: view 0 is of no game"):
+            quick.act(view, KEY)
+
+
 # --- how it is made ---------------------------------------------------------------------------------------------
 
 
-def test_strong_unless_something_else_is_said() -> None:
-    assert ISMCTS().parameters == ISMCTS("strong").parameters != ISMCTS("fast").parameters
+def test_names_and_changes() -> None:
+    assert ISMCTS().parameters == ISMCTS("fast").parameters != ISMCTS("strong").parameters
     assert ISMCTS("strong", iterations=7).parameters.iterations == 7
     assert ISMCTS()._new_room().values.shape[0] == NUM_ACTIONS
 
@@ -418,7 +425,7 @@ def test_strong_unless_something_else_is_said() -> None:
         ({"explore": float("nan")}, "ismcts: explore: nan is not a number from 0 to 100"),
         ({"pool": 14}, "ismcts: pool: 14 is not a whole number from 1 to 13"),
         ({"playout": "random"}, "ismcts: playout: 'random' is not one of 'heuristic', 'greedy-v1'"),
-        ({"threads": -1}, "threads: -1 is not a whole number from 0 up"),
+        ({"threads": -1}, "threads: -1 is not a whole number from 0 to 1024"),
     ],
 )
 def test_what_cannot_be_is_told(options: dict[str, Any], message: str) -> None:

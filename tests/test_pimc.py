@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 
 from agents import heuristic, worlds
+from agents.beliefs import BeliefError
 from agents.heuristic import Heuristic, Parameters, compile_parameters
-from agents.layouts import EACH
 from agents.search.base import Search
 from agents.search.candidates import POOL, list_candidates, list_pool, new_plans
 from agents.search.equal import alike_cards, equal_cards
 from agents.search.pimc import PIMC
-from agents.search.playout import pick_again, pick_direction, search_rules
+from agents.search.playout import pick_again, search_rules
 from agents.search.race import behind, best_of, drop_losers, winner
 from agents.suites import load_suite, run_suite
 from dnfh_env import Batch, Game, Rules, make_agent
 from dnfh_env.agent import RandomAgent, ask
 from dnfh_env.cards import cards_in
-from dnfh_env.engine import GAME, PICK
+from dnfh_env.engine import EACH, GAME, PICK, pick_direction
 from dnfh_env.errors import AgentError, ArgumentError
 from dnfh_env.rules import FIRST_CALL, KITTY, SPLITS, compile_rules
 from dnfh_env.view import VIEW, views_of
@@ -127,7 +127,7 @@ def kind_of(plan: tuple[int, ...], places: list[int], classes: dict[int, int]) -
 
 @pytest.mark.parametrize("call", ["300", "021", "111"])
 def test_all_passes_of_the_pool_but_for_equal_cards(call: str) -> None:
-    """Two passes are the same if each seat gets as many of each class of equal cards."""
+    """Of passes that give each seat as many of each class of equal cards one is tried."""
     rules, pool = Rules(calls=(call,)), 5
     alike = alike_cards(rules)
     for game in choices(rules, 20, seed=3):
@@ -156,7 +156,7 @@ def test_others_pick_again_as_the_policy_does_and_the_view_stays_the_same() -> N
         view = view_of(game)
         assert worlds.prepare(view[0], compiled[0], scratch) > 0
         world, room = np.zeros(1, GAME), np.zeros(1, VIEW)
-        worlds.draw(scratch, state, world[0])
+        worlds.draw(scratch, state, world, 0)
         world["deal"] = 0
         pick_again(view[0], compiled[0], world[0], room, heuristic.choose, (compiled[0], parameters[0]))
         again = views_of(world, compiled, np.zeros(1, np.int64))
@@ -206,7 +206,7 @@ def test_who_is_clearly_behind_is_dropped_and_the_rule_player_stands_when_close(
     common, noise = 50 * rng.normal(size=200), rng.normal(size=(4, 200))
     values = common + noise + np.array([0.0, 0.1, -3.0, 0.2])[:, None]
     alive = np.ones(4, np.bool_)
-    assert drop_losers(values, alive, 200, 4.0) == 3 and alive.tolist() == [True, True, False, True]
+    assert drop_losers(values, alive, 200, 4.0, 1.0) == 3 and alive.tolist() == [True, True, False, True]
     means = values.mean(axis=1)
     best = int(best_of(values, alive, 200))
     assert best == means.argmax() != 0
@@ -217,10 +217,18 @@ def test_who_is_clearly_behind_is_dropped_and_the_rule_player_stands_when_close(
     assert winner(values, alive, 200, 100.0) == best
 
 
+def test_the_rule_player_is_not_dropped_while_none_may_depart_from_it() -> None:
+    values = np.random.default_rng(4).normal(size=(3, 50)) - np.array([1.0, 0.0, 1.0])[:, None]
+    gap, error = behind(values, 1, 0, 50)
+    for depart, kept in ((gap / error * 1.01, [True, True, False]), (gap / error * 0.99, [False, True, False])):
+        alive = np.ones(3, np.bool_)
+        assert drop_losers(values, alive, 50, 2.0, depart) == sum(kept) and alive.tolist() == kept
+
+
 def test_nobody_is_dropped_for_being_equal() -> None:
     values = np.tile(np.random.default_rng(3).normal(size=20), (3, 1))
     alive = np.ones(3, np.bool_)
-    assert drop_losers(values, alive, 20, 0.0) == 3
+    assert drop_losers(values, alive, 20, 0.0, 0.0) == 3
     assert winner(values, alive, 20, 0.0) == 0
 
 
@@ -247,6 +255,33 @@ def test_other_keys_are_other_worlds(quick: Search) -> None:
     batch = Batch(200, seed=12)
     batch.play("heuristic", 20)
     assert (quick.act(batch.views(), batch.keys()) != quick.act(batch.views(), batch.keys() + np.uint64(1))).any()
+
+
+def views_of_no_game() -> Iterator[Any]:
+    """Views that were broken in one place, each with a choice."""
+    for phase in ("call", "pick", "play"):
+        game = next(g for g in choices(Rules(), 1000, seed=16) if g.phase == phase)
+        for name, value in (("legal", ~np.uint64(0)), ("seat", 2), ("num_plays", 51), ("hand", 0), ("phase", 11)):
+            view = view_of(game)
+            view[name] = value
+            yield view
+        if phase == "pick":
+            view = view_of(game)
+            view["call"] = 3
+            yield view
+
+
+def test_views_of_no_game_are_told(quick: Search) -> None:
+    for view in views_of_no_game():
+        with pytest.raises(BeliefError, match="pimc: view 0 is of no game"):
+            quick.act(view, np.zeros(1, np.uint64))
+
+
+def test_many_views_are_asked_in_parts(quick: Search) -> None:
+    batch = Batch(70, seed=17)
+    views, keys = batch.views(), batch.keys()
+    assert quick.act(views, keys).tolist() == PIMC(**QUICK | {"threads": 3}).act(views, keys).tolist()
+    assert quick.act(views[:0], keys[:0]).tolist() == []
 
 
 def test_hidden_cards_do_not_matter(quick: Search) -> None:
@@ -295,13 +330,13 @@ def test_names_and_changes() -> None:
     [
         ({"strength": "faster"}, "pimc: 'faster' is not one of 'fast', 'strong'"),
         ({"world": 3}, "pimc: 'world' is no setting; they are worlds, spread"),
-        ({"worlds": 0}, "pimc: worlds: 0 is not a whole number from 1"),
+        ({"worlds": 1}, "pimc: worlds: 1 is not a whole number from 2 to 10000"),
         ({"worlds": 2.5}, "pimc: worlds: 2.5 is not a whole number"),
         ({"drop": float("nan")}, "pimc: drop: nan is not a number from 0 to 100"),
         ({"drop": True}, "pimc: drop: True is not a number"),
         ({"playout": "random"}, "pimc: playout: 'random' is not one of 'heuristic', 'greedy-v1'"),
         ({"pool": 10}, "pimc: pool: 10 is not a whole number from 0 to 9"),
-        ({"threads": -1}, "threads: -1 is not a whole number from 0 up"),
+        ({"threads": -1}, "threads: -1 is not a whole number from 0 to 1024"),
         ({"utility": "equity", "rules": NO_TABLE}, "equity"),
     ],
 )

@@ -22,6 +22,7 @@ from dnfh_env.errors import AgentError, DealError, IllegalActionError, NotationE
 from dnfh_env.objective import illegal_reward
 from dnfh_env.rules import CALLS, FIRST_CALL
 from dnfh_env.seat_env import FACTS, SeatBatch, SeatEnv, SeatVectorEnv, drawn_seats
+from dnfh_env.view import VIEW
 
 SEAT_ID = "dnfh_env/Seat-v0"
 PLAY_ONLY = Rules(calls=("hold",), first_lead="any club")
@@ -115,6 +116,15 @@ def test_info_has_the_same_numeric_keys_always() -> None:
     assert len({info["seat"] for info in infos}) == 1  # known from the start, as the rest is not
     assert all(info["action_mask"].any() for info in infos[:-1])
     assert infos[-1]["deals"] == 1 and not infos[-1]["action_mask"].any()
+
+
+def test_views_are_those_of_the_seat_and_may_be_scribbled_on() -> None:
+    env = SeatEnv()
+    env.reset(seed=3)
+    view = env.view()
+    assert view.tobytes() == env.batch.batch.views()[0].tobytes() and view.dtype == VIEW
+    view["hand"] = 0
+    assert env.view()["hand"] != 0
 
 
 def test_masks_are_those_of_the_seat_and_may_be_scribbled_on() -> None:

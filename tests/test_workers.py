@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 from agents.arena import Match
 from agents.pages import Page
 from agents.workers import Workers
-from dnfh_env import AgentError
+from dnfh_env import AgentError, Rules, equity_table, use_equity
 from dnfh_env.agent import RandomAgent
+from dnfh_env.equity import _IN_USE
 
 
 class Stumbles(RandomAgent):
@@ -83,6 +85,21 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
     printed, _ = parent.communicate(timeout=60)  # which ends when nobody holds the pipe any more
     assert (len(printed.split()), parent.returncode) == (2, -signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_tables_of_equity_go_along() -> None:
+    """Without the table the processes would value worlds by card points."""
+    rules = Rules(target=120)
+    try:
+        use_equity(replace(equity_table(), rules=rules))
+        alone, match = (Match("pimc:worlds=6", "random", rules, seed=4) for _ in range(2))
+        list(alone.play("deal", 30))
+        with Workers(match, 2) as crew:
+            list(match.play("deal", 30, crew=crew))
+        assert (match.scores("deal") == alone.scores("deal")).all()
+    finally:
+        _IN_USE.pop(rules.play_digest())
 
 
 def test_agents_that_cannot_be_sent() -> None:

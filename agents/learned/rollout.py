@@ -26,7 +26,7 @@ from dnfh_env._random import GOLDEN, LINEUP, below, mix, stream, unit
 from dnfh_env.agent import Agent, are_legal, ask_each, make_agents
 from dnfh_env.batch import Batch, Mode
 from dnfh_env.cards import DECK, NUM_CARDS, NUM_SEATS
-from dnfh_env.engine import CALL, GAME, NO_CALL, NO_CARD, NUM_ACTIONS, PICK, PLAY, legal
+from dnfh_env.engine import CALL, GAME, NO_CALL, NO_CARD, NUM_ACTIONS, PICK, PICKS, PLAY, legal
 from dnfh_env.errors import ArgumentError
 from dnfh_env.objective import SHOT_VALUE, rules_of
 from dnfh_env.observation import LAYOUTS, STATE, pack_state
@@ -295,7 +295,7 @@ def are_sound(games: Any, rules: Any) -> Any:
     sound = True
     for i in range(games.shape[0]):
         g = games[i]
-        sound &= g.seat < 4 and g.dealer < 4 and g.best_seat < 4 and g.num_picks <= 12 and g.num_plays < NUM_CARDS
+        sound &= g.seat < 4 and g.dealer < 4 and g.best_seat < 4 and g.num_picks <= PICKS and g.num_plays < NUM_CARDS
         sound &= g.phase == CALL or (g.phase == PICK and FIRST_CALL <= g.call <= KITTY) or g.phase == PLAY
         sound &= g.call == NO_CALL or FIRST_CALL <= g.call < NUM_ACTIONS
         sound &= g.num_plays & 3 == 0 or g.best_card < NUM_CARDS
@@ -308,7 +308,7 @@ def are_sound(games: Any, rules: Any) -> Any:
         count = 0
         cards = U0
         for s in range(4):
-            picked = g.given[s, 0] | g.given[s, 1] | g.given[s, 2] if g.num_picks < 12 else U0
+            picked = g.given[s, 0] | g.given[s, 1] | g.given[s, 2] if g.num_picks < PICKS else U0
             count += popcount(g.hand[s]) + popcount(g.played[s]) + popcount(picked)
             cards |= g.hand[s] | g.played[s] | picked
         sound &= count == NUM_CARDS and cards == DECK

@@ -9,18 +9,27 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from agents import heuristic
+from agents.beliefs import BeliefError
 from agents.search.equal import alike_cards
 from agents.search.playout import search_rules
 from agents.search.settings import Playout, changed, compile_settings
 from dnfh_env._bits import plain
-from dnfh_env._crew import regions, together
+from dnfh_env._crew import claim, regions, together
+from dnfh_env.agent import describe_view
 from dnfh_env.equity import equity_table
 from dnfh_env.errors import ArgumentError, one_of, whole
 from dnfh_env.objective import compile_objective
 from dnfh_env.rules import Rules, checked_rules
+
+NO_GAME = -1
+"""In place of an action for a view that no game comes to."""
+_VIEWS_A_THREAD = 32
+"""In a call of the kernel; between calls Ctrl-C is heard."""
+_MOST_THREADS = 1024
 
 
 class Setup(NamedTuple):
@@ -51,6 +60,15 @@ class Task(NamedTuple):
     """See `dnfh_env._crew.regions`."""
 
 
+@njit(inline="always")  # since it takes functions, or it could not be cached
+def decide_all(task: Any, setup: Any, room: Any, decide: Any, choose: Any, arguments: Any) -> None:
+    """Let ``decide(view, key, setup, room, choose, arguments)`` answer views one by one until all are claimed."""
+    i = claim(task.claims, 0, 1)
+    while i < task.claims[0, 1]:
+        task.actions[i] = decide(task.views[i], task.keys[i], setup, room, choose, arguments)
+        i = claim(task.claims, 0, 1)
+
+
 class Search(ABC):
     """An agent that tries actions in worlds; what a subclass adds are its settings, a kernel and the room for it."""
 
@@ -76,7 +94,7 @@ class Search(ABC):
         if not _has_equity(rules):
             settings = replace(settings, utility="points")
         self.parameters = changed(self.name, settings, changes)
-        self.threads = whole("threads", threads, 0) or os.cpu_count() or 1
+        self.threads = whole("threads", threads, 0, _MOST_THREADS) or os.cpu_count() or 1
         self._decide = self.kernels[self.parameters.playout]
         self._setup = Setup(
             search_rules(rules),
@@ -87,11 +105,17 @@ class Search(ABC):
         )
 
     def act(self, views: NDArray[Any], rng: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """See `dnfh_env.agent.Agent.act`."""
-        actions = np.empty(len(views), np.int64)
-        task = Task(plain(views), plain(rng, np.uint64), actions, regions(len(views), 1, 1))
-        together(lambda number: self._decide(task, self._setup, self._new_room()), min(self.threads, len(views)))
+        """See `dnfh_env.agent.Agent.act`; raises `BeliefError` for a view that no game comes to."""
+        views, keys, actions = plain(views), plain(rng, np.uint64), np.empty(len(views), np.int64)
+        for start in range(0, len(views), _VIEWS_A_THREAD * self.threads):
+            part = slice(start, start + _VIEWS_A_THREAD * self.threads)
+            self._share(Task(views[part], keys[part], actions[part], regions(len(views[part]), 1, 1)))
+        for i in np.flatnonzero(actions == NO_GAME)[:1]:
+            raise BeliefError(f"{self.name}: view {i} is of no game ({describe_view(views[i])})")
         return actions
+
+    def _share(self, task: Task) -> None:
+        together(lambda number: self._decide(task, self._setup, self._new_room()), min(self.threads, len(task.views)))
 
     @abstractmethod
     def _new_room(self) -> Any:

@@ -1,4 +1,4 @@
-"""What a search tries at a decision: calls, whole passes, and cards of which no two are equal.
+"""What a search tries at a decision: calls, whole passes, and plays of which no two are equal.
 
 A candidate is a row of `PLANS`: the action to be made now and, where the seat has more cards to pick, those that
 complete its pass. The first candidate is what the rule player would do.
@@ -12,11 +12,9 @@ import numpy as np
 from numba import njit
 
 from agents import heuristic
-from agents.layouts import EACH
 from agents.search.equal import equal_cards, representatives
-from agents.search.playout import pick_direction
 from dnfh_env._bits import U0, U1, bit, lowest, popcount
-from dnfh_env.engine import PICK, PLAY
+from dnfh_env.engine import EACH, PICK, PLAY, pick_direction
 
 MOST = 512
 """Candidates at most; a pool of nine cards makes 84 passes of three, each in up to six orders."""
@@ -35,16 +33,21 @@ def list_candidates(v: Any, r: Any, p: Any, alike: Any, pool: Any, view: Any, pl
     if v.phase == PICK:
         return list_passes(v, r, p, alike, pool, view, plans)
     plans[0, 0] = heuristic.choose(v, r, p)
-    others = v.legal & ~bit(plans[0, 0])
-    if v.phase == PLAY:
-        gone = gone_cards(v)
-        others = representatives(v.hand, v.legal & ~equal_cards(plans[0, 0], v.hand, gone, alike), gone, alike)
+    others = (tried_plays(v, plans[0, 0], alike) if v.phase == PLAY else v.legal) & ~bit(plans[0, 0])
     count = 1
     while others:
         plans[count, 0] = lowest(others)
         others &= others - U1
         count += 1
     return count
+
+
+@njit
+def tried_plays(v: Any, favoured: Any, alike: Any) -> Any:
+    """One of each class of equal cards that may be played, and ``favoured`` for its class."""
+    gone = gone_cards(v)
+    others = v.legal & ~equal_cards(favoured, v.hand, gone, alike)
+    return bit(favoured) | representatives(v.hand, others, gone, alike)
 
 
 @njit
@@ -122,9 +125,10 @@ def list_pool(v: Any, r: Any, p: Any, pool: Any, cards: Any) -> Any:
 
 @njit
 def write_pass(v: Any, alike: Any, cards: Any, size: Any, code: Any, left: Any, plan: Any) -> Any:
-    """Into ``plan`` the cards that the digits of ``code`` name; False for a pass that another code makes too.
+    """Into ``plan`` the cards that the digits of ``code`` name; False for what is left out.
 
-    For the same seat the earlier cards of the pool come first, and so does the earlier of equal cards.
+    For the same seat the earlier cards of the pool come first, or a pass came up twice. Of equal cards the earlier
+    goes first, to save worlds: it does matter who gets the higher, but that is left to the rule player.
     """
     chosen = U0
     before = -1

@@ -1,9 +1,10 @@
-"""Equal cards: those of a hand between which no choice matters, so that a search tries one of them.
+"""Equal cards: those of a hand of which it does not matter which is played, so that a search tries one of them.
 
 Two cards of a hand are *equal* if the rules treat them alike, `alike_cards`, and no card that can still take a trick,
-from another hand or on the table, ranks between them. Exchanging equal cards changes the value of no position. Searches
-of bridge do the same (Ginsberg, GIB: Imperfect Information in a Computationally Challenging Game, JAIR 14, 2001), but
-there no card has points.
+from another hand or on the table, ranks between them. Whichever is played, all hands open, the rest comes to the same.
+Which is *passed* does matter: then another hand holds one of them, and the higher beats the lower. Searches of bridge
+do the same (Ginsberg, GIB: Imperfect Information in a Computationally Challenging Game, JAIR 14, 2001), but there no
+card has points.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def representatives(hand: Any, legal_set: Any, gone: Any, alike: Any) -> Any:
     while legal_set:
         card = lowest(legal_set)
         found |= bit(card)
-        legal_set &= ~equal_cards(card, hand, gone, alike)
+        legal_set &= ~(bit(card) | equal_cards(card, hand, gone, alike))
     return found
 
 

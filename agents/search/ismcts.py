@@ -23,14 +23,12 @@ import numpy as np
 from numba import njit
 
 from agents import greedy, heuristic, worlds
-from agents.search.base import Search
-from agents.search.candidates import gone_cards, list_pool
-from agents.search.equal import equal_cards, representatives
+from agents.search.base import NO_GAME, Search, decide_all
+from agents.search.candidates import list_pool, tried_plays
 from agents.search.playout import finish, worth
 from agents.search.race import race
 from agents.search.settings import Bounds, Playout, Utility
 from dnfh_env._bits import U0, U1, bit, lowest, nth_set, popcount
-from dnfh_env._crew import claim
 from dnfh_env._random import below
 from dnfh_env.cards import HAND_SIZE, NUM_CARDS, NUM_SEATS
 from dnfh_env.engine import CALL, GAME, NUM_ACTIONS, OVER, PICK, PLAY, apply
@@ -130,13 +128,13 @@ def new_tree(iterations: int) -> Tree:
 @njit(cache=True, nogil=True)
 def decide_by_heuristic(task: Any, s: Any, x: Any) -> None:
     """Decide what this thread claims of a `Task`, with ``heuristic`` playing on."""
-    decide_all(task, s, x, heuristic.choose, (s.rules[0], s.rule_player[0]))
+    decide_all(task, s, x, decide, heuristic.choose, (s.rules[0], s.rule_player[0]))
 
 
 @njit(cache=True, nogil=True)
 def decide_by_greedy(task: Any, s: Any, x: Any) -> None:
     """Decide what this thread claims of a `Task`, with ``greedy-v1`` playing on."""
-    decide_all(task, s, x, greedy.choose, (s.rules[0],))
+    decide_all(task, s, x, decide, greedy.choose, (s.rules[0],))
 
 
 # In what follows ``s`` is a `Setup`, ``x`` a `Room`, ``t`` its `Tree`, ``r`` the rules, ``v`` a view; ``choose`` is the
@@ -144,22 +142,15 @@ def decide_by_greedy(task: Any, s: Any, x: Any) -> None:
 
 
 @njit(inline="always")
-def decide_all(task: Any, s: Any, x: Any, choose: Any, arguments: Any) -> None:
-    """Views one by one until all are claimed."""
-    i = claim(task.claims, 0, 1)
-    while i < task.claims[0, 1]:
-        task.actions[i] = decide(task.views[i], task.keys[i], s, x, choose, arguments)
-        i = claim(task.claims, 0, 1)
-
-
-@njit(inline="always")
 def decide(v: Any, key: Any, s: Any, x: Any, choose: Any, arguments: Any) -> Any:
-    """The action for one view."""
+    """The action for one view, or `NO_GAME`."""
     if v.legal & (v.legal - U1) == U0:
         return lowest(v.legal)
     r, q = s.rules[0], s.settings[0]
+    if worlds.prepare(v, r, x.scratch) == 0.0:
+        return NO_GAME
     count = list_actions(v, s, x.actions)
-    if count == 1 or q.iterations < count or worlds.prepare(v, r, x.scratch) == 0.0:
+    if count == 1 or q.iterations < 2 * count:
         return x.actions[0]
     x.state[0] = key
     clear(x.tree)
@@ -189,9 +180,7 @@ def tried_actions(v: Any, favoured: Any, width: Any, s: Any) -> Any:
         return v.legal
     if v.phase == PICK:
         return bit(favoured) | soonest_picks(v, width, s)
-    gone = gone_cards(v)
-    others = v.legal & ~equal_cards(favoured, v.hand, gone, s.alike)
-    return bit(favoured) | representatives(v.hand, others, gone, s.alike)
+    return tried_plays(v, favoured, s.alike)
 
 
 @njit
@@ -352,10 +341,6 @@ class ISMCTS(Search):
     name = "ismcts"
     strengths = {"fast": Settings(), "strong": Settings(iterations=1600)}
     kernels = {"heuristic": decide_by_heuristic, "greedy-v1": decide_by_greedy}
-
-    def __init__(self, strength: str = "strong", **options: Any) -> None:
-        """As every `Search`, but strong by default."""
-        super().__init__(strength, **options)
 
     def _new_room(self) -> Room:
         iterations = self.parameters.iterations

@@ -17,15 +17,13 @@ import numpy as np
 from numba import njit
 
 from agents import greedy, heuristic, worlds
-from agents.layouts import EACH
-from agents.search.base import Search
+from agents.search.base import NO_GAME, Search, decide_all
 from agents.search.candidates import MOST, POOL, list_candidates, new_plans
 from agents.search.playout import finish, worth
 from agents.search.race import race
 from agents.search.settings import Bounds, Playout, Utility
 from dnfh_env._bits import U0, U1, lowest
-from dnfh_env._crew import claim
-from dnfh_env.engine import GAME, PICK, apply
+from dnfh_env.engine import EACH, GAME, PICK, apply
 from dnfh_env.view import VIEW
 
 
@@ -33,9 +31,9 @@ from dnfh_env.view import VIEW
 class Settings:
     """How a search spends its budget."""
 
-    worlds: Annotated[int, Bounds(1, 100_000)] = 24
+    worlds: Annotated[int, Bounds(2, 10_000)] = 24
     """Worlds a candidate, on average."""
-    spread: Annotated[int, Bounds(1, 100)] = 6
+    spread: Annotated[int, Bounds(1, 10)] = 6
     """How many times as many the last candidates may see, of what those that were dropped leave."""
     pool: Annotated[int, Bounds(0, POOL)] = 6
     """Cards of a hand from which passes are made."""
@@ -69,35 +67,28 @@ class Room(NamedTuple):
 @njit(cache=True, nogil=True)
 def decide_by_heuristic(task: Any, s: Any, x: Any) -> None:
     """Decide what this thread claims of a `Task`, with ``heuristic`` playing on."""
-    decide_all(task, s, x, heuristic.choose, (s.rules[0], s.rule_player[0]))
+    decide_all(task, s, x, decide, heuristic.choose, (s.rules[0], s.rule_player[0]))
 
 
 @njit(cache=True, nogil=True)
 def decide_by_greedy(task: Any, s: Any, x: Any) -> None:
     """Decide what this thread claims of a `Task`, with ``greedy-v1`` playing on."""
-    decide_all(task, s, x, greedy.choose, (s.rules[0],))
+    decide_all(task, s, x, decide, greedy.choose, (s.rules[0],))
 
 
 # In what follows ``s`` is a `Setup`, ``x`` a `Room`, ``r`` the rules, ``v`` a view.
 
 
 @njit(inline="always")
-def decide_all(task: Any, s: Any, x: Any, choose: Any, arguments: Any) -> None:
-    """Views one by one until all are claimed."""
-    i = claim(task.claims, 0, 1)
-    while i < task.claims[0, 1]:
-        task.actions[i] = decide(task.views[i], task.keys[i], s, x, choose, arguments)
-        i = claim(task.claims, 0, 1)
-
-
-@njit(inline="always")
 def decide(v: Any, key: Any, s: Any, x: Any, choose: Any, arguments: Any) -> Any:
-    """The action for one view."""
+    """The action for one view, or `NO_GAME`."""
     if v.legal & (v.legal - U1) == U0:
         return lowest(v.legal)
     r, q = s.rules[0], s.settings[0]
+    if worlds.prepare(v, r, x.scratch) == 0.0:
+        return NO_GAME
     count = list_candidates(v, r, s.rule_player[0], s.alike, q.pool, x.seen, x.plans)
-    if count == 1 or worlds.prepare(v, r, x.scratch) == 0.0:
+    if count == 1:
         return x.plans[0, 0]
     x.state[0] = key
     best = race(v, count, q.worlds * count, s, x, tried, choose, arguments)

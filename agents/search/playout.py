@@ -13,11 +13,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from agents import worlds
-from agents.layouts import EACH
 from dnfh_env._bits import U0, U1, lowest
-from dnfh_env.engine import OVER, PICK, PICK_DIRECTION, PLAY, apply, end_deal, legal, make_call
+from dnfh_env.engine import OVER, PICK, PLAY, apply, end_deal, legal, make_call, pick_direction
 from dnfh_env.objective import EQUITY, equity_standing, standing
-from dnfh_env.rules import FIRST_CALL, KITTY, Rules, compile_rules
+from dnfh_env.rules import Rules, compile_rules
 from dnfh_env.view import look, look_at_present, write_present
 
 
@@ -76,16 +75,10 @@ def pick_again(v: Any, r: Any, g: Any, view: Any, choose: Any, arguments: Any) -
 
 
 @njit(inline="always")
-def pick_direction(call: Any, number: Any) -> Any:
-    """Where the pick of this number goes; for the kitty there is but one place."""
-    return 0 if call == KITTY else np.int64(PICK_DIRECTION[np.int64(call) - FIRST_CALL, np.int64(number) % EACH])
-
-
-@njit(inline="always")
 def draw_world(v: Any, r: Any, x: Any, choose: Any, arguments: Any) -> None:
     """A world at the view's decision, in which other seats have picked as the policy does."""
+    worlds.draw(x.scratch, x.state, x.world, 0)
     g = x.world[0]
-    worlds.draw(x.scratch, x.state, g)
     g.deal = 0
     if v.phase == PICK:
         pick_again(v, r, g, x.seen, choose, arguments)
