@@ -77,6 +77,7 @@ def _given(interval: Interval | None) -> Interval:
 
 
 FAST, STRONG, TREE = "pimc:fast,threads=1", "pimc:strong,threads=1", "ismcts:strong,threads=1"
+RULE_PASS = "mixed:call=pimc:fast,pick=heuristic,play=pimc:fast"
 FIELD = ("greedy-v1", "heuristic", "learned", FAST, STRONG)
 
 MATCHES = {
@@ -88,7 +89,7 @@ MATCHES = {
     "tree-pimc": Match(f"{TREE} {STRONG}", "--against heuristic", 600, 0, (gain(None),)),
     # three to the left, always, beside search; all else by ``heuristic``, so that nothing but the call is compared
     "calls": Match("mixed:call=pimc:strong mixed:call=greedy-v1", "--against heuristic", 30_000, 0, (gain(),)),
-    "passes": Match("mixed:pick=pimc:fast heuristic", "--against heuristic", 3000, 0, (gain(),)),
+    "passes": Match(f"{FAST} {RULE_PASS}", "--against heuristic", 3000, 0, (gain(),)),
     "field": Match(" ".join(FIELD), "--format field", 40, 0, tuple(map(rating, FIELD))),
 }
 
