@@ -166,14 +166,19 @@ REGISTRY: dict[str, str] = {
     "random": "dnfh_env.agent:RandomAgent",
     "greedy-v1": "agents.greedy:Greedy",
     "greedy": "agents.greedy:Greedy",
+    "heuristic-v1": "agents.heuristic:Heuristic",
     "heuristic": "agents.heuristic:Heuristic",
+    "ismcts-v1": "agents.search.ismcts:ISMCTS",
     "ismcts": "agents.search.ismcts:ISMCTS",
     "learned": "agents.learned.policy:learned",
     "mixed": "agents.mixed:Mixed",
+    "pimc-v1": "agents.search.pimc:PIMC",
     "pimc": "agents.search.pimc:PIMC",
     "ppo": "agents.learned.policy:PPOAgent",
 }
-"""Agents by name as ``module:attr``, imported when asked for, so that nothing here needs the package ``agents``."""
+"""Agents by name as ``module:attr``, imported when asked for, so that nothing here needs the package ``agents``.
+
+A name with a version keeps its behaviour; the name without may come to mean a better one."""
 
 
 def register(name: str, target: str) -> None:

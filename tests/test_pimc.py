@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import random
 from collections import Counter
@@ -368,3 +369,21 @@ def test_splits_are_numbered_as_the_calls() -> None:
     assert [int(pick_direction(FIRST_CALL + i, 0)) for i in range(len(SPLITS))] == [
         split.index(next(d for d in split if d != "0")) for split in map(str, SPLITS)
     ]
+
+
+PINNED = {
+    "heuristic-v1": "171ef9a39f623945cacb51517ab3f1de527cdc30597a7ea2602f8b967e872bd5",
+    "pimc-v1:worlds=6,utility=points": "a447fd2dba921428331da7c4c6a6827737c16db7935f89217ef2abd592f5893f",
+    "ismcts-v1:iterations=60,utility=points": "d8f27a8ea0c642a900809959de467b472b382ff0a42421dae6c68c664482d59b",
+}
+"""SHA-256 of what they answer; another one needs another name."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PINNED)
+def test_versions_keep_their_behaviour(name: str) -> None:
+    agent, batch, digest = make_agent(name), Batch(32, seed=18), hashlib.sha256()
+    for _ in range(30):
+        digest.update(agent.act(batch.views(), batch.keys()).astype("<i8").tobytes())
+        batch.play("random", 3)
+    assert digest.hexdigest() == PINNED[name]
