@@ -85,12 +85,12 @@ MATCHES = {
     "fast-greedy": Match(FAST, "--against greedy-v1", 1500, 0, (edge(4.5),), 1.0),
     "strong": Match(STRONG, "--against heuristic", 1500, 160, (edge(3.5), win_share(0.47)), 25.0),
     "strong-greedy": Match(STRONG, "--against greedy-v1", 600, 0, (edge(6.0),), 25.0),
-    "tree": Match(TREE, "--against heuristic", 600, 0, (edge(3.0),), 25.0),
+    "tree": Match(TREE, "--against heuristic", 400, 0, (edge(3.0),), 25.0),
     "tree-pimc": Match(f"{TREE} {STRONG}", "--against heuristic", 600, 0, (gain(None),)),
     # three to the left, always, beside search; all else by ``heuristic``, so that nothing but the call is compared
-    "calls": Match("mixed:call=pimc:strong mixed:call=greedy-v1", "--against heuristic", 30_000, 0, (gain(),)),
+    "calls": Match("mixed:call=pimc:strong mixed:call=greedy-v1", "--against heuristic", 15_000, 0, (gain(),)),
     "passes": Match(f"{FAST} {RULE_PASS}", "--against heuristic", 3000, 0, (gain(),)),
-    "field": Match(" ".join(FIELD), "--format field", 40, 0, tuple(map(rating, FIELD))),
+    "field": Match(" ".join(FIELD), "--format field", 20, 0, tuple(map(rating, FIELD))),
 }
 
 

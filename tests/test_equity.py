@@ -423,6 +423,7 @@ def test_a_table_of_ones_own_is_put_to_use(tmp_path: Path) -> None:
 BAD_FILES = [
     ("", "cannot be read"),
     ("{", "cannot be read"),
+    ("[" * 100_000, "cannot be read"),
     ("[1]", "format: expected a mapping"),
     ({"format": "dnfh-equity-0"}, "format: expected"),
     ({"rules": None}, "rules: expected a mapping"),
@@ -432,8 +433,9 @@ BAD_FILES = [
     ({"own": [1.0]}, r"'own' has shape \(1,\), expected \(32,\)"),
     ({"own": ["a"] * 32}, "expected numbers of shape .* as 'own'"),
     ({"own": [[1], 2]}, "expected numbers of shape .* as 'own'"),
-    ({"out": [float("nan")] * 32}, "'out' has shape .* within"),
-    ({"out": [1e9] * 32}, "'out' has shape .* within"),
+    ({"out": [float("nan")] * 32}, "'out' has numbers that are not within"),
+    ({"out": [10**400] * 32}, "expected numbers of shape .* as 'out'"),
+    ({"out": [1e9] * 32}, "'out' has numbers that are not within"),
 ]
 
 
