@@ -69,7 +69,12 @@ MUTANTS = (
     ),
     Mutant("engine.py", "R4 a picked card stays in the hand", "g.hand[s] &= ~bit(card)", "g.hand[s] &= ~U0"),
     Mutant("engine.py", "R4 left and right are swapped", "g.hand[(s + 1 + d) & 3] |=", "g.hand[(s + 3 - d) & 3] |="),
-    Mutant("engine.py", "R4 two picks each, then the next seat", "if nth == 2:", "if nth == 1:"),
+    Mutant(
+        "engine.py",
+        "R4 two picks each, then the next seat",
+        "if g.num_picks % EACH == 0:",
+        "if g.num_picks % EACH == 2:",
+    ),
     Mutant("engine.py", "R5 the kitty goes back as it came", "j = k + below(PICKS - k, mix(state))", "j = k"),
     Mutant(
         "engine.py",
