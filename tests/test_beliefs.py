@@ -715,7 +715,7 @@ class Biased:
     """Takes an action in proportion to its id plus one."""
 
     def act(self, views: Any, rng: Any) -> Any:
-        raise NotImplementedError
+        raise AssertionError("its odds are asked for, never its action")
 
     def probabilities(self, views: Any) -> Any:
         shares = legal_rows(views["legal"]) * np.arange(1.0, 65.0)
